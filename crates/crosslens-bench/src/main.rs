@@ -1,0 +1,3 @@
+//! crosslens-bench.
+
+fn main() {}

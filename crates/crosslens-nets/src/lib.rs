@@ -1,0 +1,3 @@
+//! Sequence tasks and the classical encoder-decoder networks, trained with explicit gradients.
+
+pub mod tasks;

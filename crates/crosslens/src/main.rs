@@ -1,0 +1,3 @@
+//! crosslens.
+
+fn main() {}
