@@ -1,1 +1,37 @@
-//! crosslens-kernels.
+//! The arithmetic under Crosslens: matrix products, elementary functions, softmax, and threads that take fixed shards.
+//!
+//! Everything is generic over [`Real`] (`f32` and `f64`), so that a gradient can be checked in `f64` on the very code that trains in `f32`.
+//! The instruction set (AVX-512, AVX2 with FMA, NEON, portable) is chosen when the program runs.
+//!
+//! A result never depends on what stands beside it: row `i` of a product is the same, bit for bit, whatever the number of rows, and a
+//! softmax row whatever the other rows. A sentence therefore gives the same states alone and inside a batch.
+
+mod elementary;
+mod matrix;
+mod product;
+mod real;
+mod rows;
+mod softmax;
+mod threads;
+
+pub use matrix::{Matrix, MatrixMut};
+pub use product::{Packed, Write, add_transposed_product, product, product_of_rows};
+pub use real::Real;
+pub use rows::{add, add_scaled, dots, squared_norm, sum_rows};
+pub use softmax::{log_sum_exp, softmax};
+pub use threads::Threads;
+
+/// Runs a loop compiled for the instruction set of this machine.
+///
+/// The closure must be `#[inline(always)]`, else it keeps the baseline instruction set:
+///
+/// ```
+/// use crosslens_kernels::{Real, vectorised};
+/// let mut x = vec![0.5f32; 100];
+/// vectorised(#[inline(always)] || x.iter_mut().for_each(|x| *x = x.tanh_fast()));
+/// assert!((x[0] - 0.5f32.tanh()).abs() < 1e-6);
+/// ```
+#[inline(always)]
+pub fn vectorised<R>(body: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(body)
+}

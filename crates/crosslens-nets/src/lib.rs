@@ -1,3 +1,5 @@
 //! Sequence tasks and the classical encoder-decoder networks, trained with explicit gradients.
 
+pub mod network;
+mod random;
 pub mod tasks;

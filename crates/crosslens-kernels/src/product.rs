@@ -1,0 +1,421 @@
+//! Matrix products on one thread.
+//!
+//! The inner tile keeps `R × 2` registers of the result while it walks along the shared dimension; the right side is read in panels of two
+//! registers' width, packed once and reused (the recurrent weights serve every step and every shard). Each element of the result is one
+//! chain of fused multiply-adds along the shared dimension, in order, so it depends on its row and column alone.
+//!
+//! Why not a matrix-product crate: those pack both sides on every call, which for the few rows of one recurrent step costs a third of the
+//! time, and choose their kernel by size, so that a row's bits depend on the rows beside it.
+#![expect(unsafe_code, reason = "the tile reads and writes registers through pointers; every bound is asserted before it runs")]
+
+use pulp::{Simd, WithSimd};
+
+use crate::{Matrix, MatrixMut, Real};
+
+/// Most rows of the result that one tile holds.
+const TILE_ROWS: usize = 6;
+/// Rows of the shared dimension that a transposed product packs at a time: a panel stays in the first-level cache.
+const CHUNK_ROWS: usize = 256;
+
+/// What a product does with what already stands in the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Replaces it.
+    Over,
+    /// Adds to it.
+    Add,
+}
+
+/// The right side of a product, laid out in panels for the tile.
+///
+/// Reused from call to call; allocates only when it grows.
+#[derive(Clone, Debug, Default)]
+pub struct Packed<F> {
+    panels: Vec<F>,
+    rows: usize,
+    columns: usize,
+    width: usize,
+}
+
+impl<F: Real> Packed<F> {
+    /// Nothing packed yet.
+    pub fn new() -> Self {
+        Self { panels: Vec::new(), rows: 0, columns: 0, width: 0 }
+    }
+
+    /// Takes a copy of `matrix`, in place of what was packed before.
+    pub fn pack(&mut self, matrix: Matrix<'_, F>) {
+        self.rows = matrix.rows();
+        self.columns = matrix.columns();
+        self.width = panel_width::<F>();
+        let n_panels = self.columns.div_ceil(self.width);
+        let panel_len = self.rows * self.width;
+        self.panels.clear();
+        self.panels.resize(n_panels * panel_len, F::ZERO);
+        if panel_len == 0 {
+            return;
+        }
+        for (number, panel) in self.panels.chunks_exact_mut(panel_len).enumerate() {
+            let from = number * self.width;
+            let to = (from + self.width).min(self.columns);
+            if matrix.has_contiguous_rows() {
+                for (row, lanes) in panel.chunks_exact_mut(self.width).enumerate() {
+                    lanes[..to - from].copy_from_slice(&matrix.row(row)[from..to]);
+                }
+            } else {
+                let turned = matrix.transposed();
+                for column in from..to {
+                    let elements = turned.row(column);
+                    for (lanes, &element) in panel.chunks_exact_mut(self.width).zip(elements) {
+                        lanes[column - from] = element;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rows of the packed matrix.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Columns of the packed matrix.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+/// `result = left · right`, or `+=` with [`Write::Add`]. Panics unless the shapes fit.
+///
+/// ```
+/// use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, product};
+/// let mut right = Packed::new();
+/// right.pack(Matrix::new(&[1.0, 2.0, 3.0, 4.0], 2, 2));
+/// let mut result = [0.0; 2];
+/// product(MatrixMut::new(&mut result, 1, 2), Matrix::new(&[10.0, 1.0], 1, 2), &right, Write::Over);
+/// assert_eq!(result, [13.0, 24.0]);
+/// ```
+pub fn product<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: &Packed<F>, write: Write) {
+    assert_eq!((left.rows(), left.columns()), (result.rows(), right.rows), "left side of a product");
+    assert_eq!(result.columns(), right.columns, "columns of a product");
+    assert!(right.width == panel_width::<F>() || right.columns == 0, "packed on another machine");
+    pulp::Arch::new().dispatch(PackedProduct { result: &mut result, left, right, write });
+}
+
+/// `result (+)= left · right` with an unpacked right side of contiguous rows: for right sides that are used once, such as one
+/// sentence's values under its attention weights.
+pub fn product_of_rows<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, write: Write) {
+    assert_eq!((left.rows(), left.columns()), (result.rows(), right.rows()), "left side of a product");
+    assert_eq!(result.columns(), right.columns(), "columns of a product");
+    assert!(right.has_contiguous_rows(), "the right side needs contiguous rows");
+    pulp::Arch::new().dispatch(RowsProduct { result: &mut result, left, right, write });
+}
+
+/// `result += leftᵀ · right`: the gradient of a weight from all rows it acted on. `scratch` is packed over.
+pub fn add_transposed_product<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, scratch: &mut Packed<F>) {
+    assert_eq!(left.rows(), right.rows(), "rows of a transposed product");
+    let mut result = result;
+    let mut from = 0;
+    while from < left.rows() {
+        let to = (from + CHUNK_ROWS).min(left.rows());
+        scratch.pack(right.row_range(from, to));
+        let chunk = left.row_range(from, to).transposed();
+        assert_eq!((chunk.rows(), right.columns()), (result.rows(), result.columns()), "shape of a transposed product");
+        pulp::Arch::new().dispatch(PackedProduct { result: &mut result, left: chunk, right: scratch, write: Write::Add });
+        from = to;
+    }
+}
+
+struct LaneCount<F>(std::marker::PhantomData<F>);
+
+impl<F: Real> WithSimd for LaneCount<F> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        lanes::<F, S>()
+    }
+}
+
+fn panel_width<F: Real>() -> usize {
+    2 * pulp::Arch::new().dispatch(LaneCount::<F>(std::marker::PhantomData))
+}
+
+#[inline(always)]
+const fn lanes<F: Real, S: Simd>() -> usize {
+    size_of::<F::Lanes<S>>() / size_of::<F>()
+}
+
+struct PackedProduct<'m, 'd, F: Real> {
+    result: &'m mut MatrixMut<'d, F>,
+    left: Matrix<'m, F>,
+    right: &'m Packed<F>,
+    write: Write,
+}
+
+impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { result, left, right, write } = self;
+        let (n_rows, depth, n_columns) = (left.rows(), left.columns(), right.columns);
+        let width = right.width;
+        let by_rows = left.has_contiguous_rows();
+        let (left, left_row, left_column) = left.parts();
+        let (result, result_row) = result.parts_mut();
+        let (n_tiles, n_panels) = (n_rows.div_ceil(TILE_ROWS), n_columns.div_ceil(width.max(1)));
+        // The side whose reads jump about is walked along in the outer loop, so that it stays in the first-level cache.
+        let (n_outer, n_inner) = if by_rows { (n_panels, n_tiles) } else { (n_tiles, n_panels) };
+        for outer in 0..n_outer {
+            for inner in 0..n_inner {
+                let (row, column) = if by_rows { (inner * TILE_ROWS, outer * width) } else { (outer * TILE_ROWS, inner * width) };
+                let tile = Tile {
+                    depth,
+                    // SAFETY: `row < n_rows`, and every element of `left` was checked to lie in its slice when the matrix was made.
+                    left: unsafe { left.add(row * left_row) },
+                    left_row,
+                    left_column,
+                    // SAFETY: panel `column / width` starts at `column · depth` and is `depth · width` long.
+                    right: unsafe { right.panels.as_ptr().add(column * depth) },
+                    right_row: width,
+                    // SAFETY: `(row, column)` is an element of the result.
+                    result: unsafe { result.add(row * result_row + column) },
+                    result_row,
+                    width: width.min(n_columns - column),
+                    write,
+                };
+                // SAFETY: `n_rows − row` rows and `tile.width` columns from here lie inside the result.
+                unsafe { tile.run(simd, n_rows - row) };
+            }
+        }
+    }
+}
+
+struct RowsProduct<'m, 'd, F: Real> {
+    result: &'m mut MatrixMut<'d, F>,
+    left: Matrix<'m, F>,
+    right: Matrix<'m, F>,
+    write: Write,
+}
+
+impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { result, left, right, write } = self;
+        let (n_rows, depth, n_columns) = (left.rows(), left.columns(), right.columns());
+        let width = 2 * lanes::<F, S>();
+        let whole = n_columns - n_columns % width;
+        let (left_data, left_row, left_column) = left.parts();
+        let (right_data, right_row, _) = right.parts();
+        {
+            let (result, result_row) = result.parts_mut();
+            for row in (0..n_rows).step_by(TILE_ROWS) {
+                for column in (0..whole).step_by(width) {
+                    let tile = Tile {
+                        depth,
+                        // SAFETY: as in `PackedProduct`; `right` has `depth` rows of at least `column + width` elements.
+                        left: unsafe { left_data.add(row * left_row) },
+                        left_row,
+                        left_column,
+                        right: unsafe { right_data.add(column) },
+                        right_row,
+                        result: unsafe { result.add(row * result_row + column) },
+                        result_row,
+                        width,
+                        write,
+                    };
+                    // SAFETY: `n_rows − row` rows and `width` columns from here lie inside the result.
+                    unsafe { tile.run(simd, n_rows - row) };
+                }
+            }
+        }
+        for row in 0..n_rows {
+            let results = &mut result.row_mut(row)[whole..];
+            for (column, result) in (whole..n_columns).zip(results) {
+                let mut sum = F::ZERO;
+                for inner in 0..depth {
+                    sum += left.get(row, inner) * right.get(inner, column);
+                }
+                *result = if write == Write::Add { *result + sum } else { sum };
+            }
+        }
+    }
+}
+
+/// One block of the result: up to [`TILE_ROWS`] rows, two registers wide.
+#[derive(Clone, Copy)]
+struct Tile<F> {
+    depth: usize,
+    left: *const F,
+    left_row: usize,
+    left_column: usize,
+    right: *const F,
+    right_row: usize,
+    result: *mut F,
+    result_row: usize,
+    width: usize,
+    write: Write,
+}
+
+impl<F: Real> Tile<F> {
+    /// Computes the tile's first `min(rows, TILE_ROWS)` rows.
+    ///
+    /// # Safety
+    /// `left` must be readable at `i · left_row + p · left_column`, `right` at `p · right_row + j`, and `result` writable at
+    /// `i · result_row + j`, for those rows `i`, all `p < depth`, and `j` below two registers' width (`result`: below `self.width`).
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self, simd: S, rows: usize) {
+        // SAFETY: the caller's promise, for the number of rows at hand.
+        unsafe {
+            match rows {
+                1 => self.rows::<S, 1>(simd),
+                2 => self.rows::<S, 2>(simd),
+                3 => self.rows::<S, 3>(simd),
+                4 => self.rows::<S, 4>(simd),
+                5 => self.rows::<S, 5>(simd),
+                _ => self.rows::<S, 6>(simd),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows<S: Simd, const R: usize>(self, simd: S) {
+        let half = lanes::<F, S>();
+        let mut sums = [[F::splat(simd, F::ZERO); 2]; R];
+        let (mut left, mut right) = (self.left, self.right);
+        for _ in 0..self.depth {
+            // SAFETY: step `p` reads row `p` of the right side and column `p` of the left, both promised by the caller.
+            unsafe {
+                let first = right.cast::<F::Lanes<S>>().read_unaligned();
+                let second = right.add(half).cast::<F::Lanes<S>>().read_unaligned();
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let factor = F::splat(simd, *left.add(row * self.left_row));
+                    sums[0] = F::multiply_add(simd, factor, first, sums[0]);
+                    sums[1] = F::multiply_add(simd, factor, second, sums[1]);
+                }
+                left = left.wrapping_add(self.left_column);
+                right = right.wrapping_add(self.right_row);
+            }
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            // SAFETY: the caller promised `self.width` writable elements in each of these rows; only a full tile is written by registers.
+            unsafe {
+                let result = self.result.add(row * self.result_row);
+                if self.width == 2 * half {
+                    for (part, &sum) in sums.iter().enumerate() {
+                        let place = result.add(part * half).cast::<F::Lanes<S>>();
+                        place.write_unaligned(if self.write == Write::Add { F::add_lanes(simd, place.read_unaligned(), sum) } else { sum });
+                    }
+                } else {
+                    let elements = std::slice::from_raw_parts(sums.as_ptr().cast::<F>(), self.width);
+                    for (column, &element) in elements.iter().enumerate() {
+                        let place = result.add(column);
+                        *place = if self.write == Write::Add { *place + element } else { element };
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Numbers that are no pattern, the same every time.
+    fn noise(n: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        (0..n)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+            })
+            .collect()
+    }
+
+    fn naive(left: Matrix<'_, f64>, right: Matrix<'_, f64>) -> Vec<f64> {
+        let mut result = Vec::new();
+        for row in 0..left.rows() {
+            for column in 0..right.columns() {
+                result.push((0..left.columns()).map(|inner| left.get(row, inner) * right.get(inner, column)).sum());
+            }
+        }
+        result
+    }
+
+    fn close(a: &[f64], b: &[f64]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + b.abs()) * 100.0)
+    }
+
+    proptest! {
+        #[test]
+        fn every_product_equals_the_sum_of_products(rows in 0usize..20, depth in 0usize..30, columns in 0usize..40, seed: u64) {
+            let (left, right) = (noise(rows * depth, seed), noise(depth * columns, !seed));
+            let (left, right) = (Matrix::new(&left, rows, depth), Matrix::new(&right, depth, columns));
+            let expected = naive(left, right);
+            let mut packed = Packed::new();
+
+            packed.pack(right);
+            let mut result = vec![7.0; rows * columns];
+            product(MatrixMut::new(&mut result, rows, columns), left, &packed, Write::Over);
+            prop_assert!(close(&result, &expected));
+            product(MatrixMut::new(&mut result, rows, columns), left, &packed, Write::Add);
+            let twice: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
+            prop_assert!(close(&result, &twice));
+
+            let mut result = vec![7.0; rows * columns];
+            product_of_rows(MatrixMut::new(&mut result, rows, columns), left, right, Write::Over);
+            prop_assert!(close(&result, &expected));
+
+            let turned = noise(depth * rows, seed);
+            let turned = Matrix::new(&turned, depth, rows);
+            let mut result = vec![0.0; rows * columns];
+            add_transposed_product(MatrixMut::new(&mut result, rows, columns), turned, right, &mut packed);
+            prop_assert!(close(&result, &naive(turned.transposed(), right)));
+        }
+
+        #[test]
+        fn a_transposed_right_side_packs_the_same(rows in 1usize..10, depth in 1usize..20, columns in 1usize..40, seed: u64) {
+            let (left, right) = (noise(rows * depth, seed), noise(depth * columns, !seed));
+            let turned: Vec<f64> = (0..columns * depth).map(|i| right[(i % depth) * columns + i / depth]).collect();
+            let left = Matrix::new(&left, rows, depth);
+            let mut results = [vec![0.0; rows * columns], vec![0.0; rows * columns]];
+            for (result, right) in results.iter_mut().zip([Matrix::new(&right, depth, columns), Matrix::new(&turned, columns, depth).transposed()]) {
+                let mut packed = Packed::new();
+                packed.pack(right);
+                product(MatrixMut::new(result, rows, columns), left, &packed, Write::Over);
+            }
+            prop_assert_eq!(&results[0], &results[1]);
+        }
+
+        #[test]
+        fn a_row_does_not_depend_on_the_rows_beside_it(rows in 1usize..20, depth in 1usize..40, columns in 1usize..40, seed: u64) {
+            let left: Vec<f32> = noise(rows * depth, seed).iter().map(|&x| x as f32).collect();
+            let right: Vec<f32> = noise(depth * columns, !seed).iter().map(|&x| x as f32).collect();
+            let mut packed = Packed::new();
+            packed.pack(Matrix::new(&right, depth, columns));
+            let mut all = vec![0.0; rows * columns];
+            product(MatrixMut::new(&mut all, rows, columns), Matrix::new(&left, rows, depth), &packed, Write::Over);
+            for row in 0..rows {
+                let mut alone = vec![0.0; columns];
+                product(MatrixMut::new(&mut alone, 1, columns), Matrix::new(&left[row * depth..], 1, depth), &packed, Write::Over);
+                prop_assert_eq!(&alone[..], &all[row * columns..][..columns]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_shared_dimension_is_cut_into_chunks() {
+        let depth = 2 * CHUNK_ROWS + 3;
+        let (left, right) = (noise(depth * 7, 1), noise(depth * 9, 2));
+        let (left, right) = (Matrix::new(&left, depth, 7), Matrix::new(&right, depth, 9));
+        let mut result = vec![0.0; 63];
+        add_transposed_product(MatrixMut::new(&mut result, 7, 9), left, right, &mut Packed::new());
+        assert!(close(&result, &naive(left.transposed(), right)));
+    }
+}

@@ -1,0 +1,198 @@
+//! What the first layers read: a token's contribution to the gates is looked up, not computed.
+//!
+//! The gates' part of a token, `x(w)·W + b`, is the same wherever the token stands, so it is computed once per batch for every word (or,
+//! for a vocabulary larger than that, once for every word that occurs) and gathered. Backwards, the rows' gradients are first added up by
+//! token, and one small product per batch gives the gradient of `W`. Positions are treated the same way.
+
+use crosslens_analysis::Token;
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, add_transposed_product, product, sum_rows};
+
+use super::layer::{Context, Layer};
+use super::layout::TensorId;
+
+/// Up to so many words a table holds the whole vocabulary; beyond, only the words of the batch.
+const WHOLE_VOCABULARY: usize = 1024;
+
+/// How one side's tokens become vectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InputSpace {
+    /// Dimensions.
+    pub(crate) d: usize,
+    /// Words, without the start token.
+    pub(crate) n_words: usize,
+    /// Whether there is a start token, numbered `n_words`.
+    pub(crate) has_start: bool,
+    /// The learned rows; `None` for one-hot vectors.
+    pub(crate) embedding: Option<TensorId>,
+}
+
+impl InputSpace {
+    fn n_tokens(&self) -> usize {
+        self.n_words + usize::from(self.has_start)
+    }
+}
+
+/// The tokens a table has rows for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LocalTokens {
+    /// Row → token.
+    tokens: Vec<Token>,
+    /// Token → row.
+    rows: Vec<u32>,
+}
+
+impl LocalTokens {
+    /// Makes rows for the whole vocabulary if it is small or `all` is set, else for the tokens given.
+    pub(crate) fn collect(&mut self, space: &InputSpace, all: bool, occurring: impl Iterator<Item = Token>) {
+        self.tokens.clear();
+        let n_tokens = space.n_tokens();
+        if all || n_tokens <= WHOLE_VOCABULARY {
+            self.tokens.extend(0..n_tokens as Token);
+            self.rows.clear();
+            self.rows.extend(0..n_tokens as u32);
+            return;
+        }
+        self.rows.clear();
+        self.rows.resize(n_tokens, u32::MAX);
+        let start = space.has_start.then_some(space.n_words as Token);
+        for token in start.into_iter().chain(occurring) {
+            let row = &mut self.rows[token as usize];
+            if *row == u32::MAX {
+                *row = self.tokens.len() as u32;
+                self.tokens.push(token);
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn row(&self, token: Token) -> usize {
+        self.rows[token as usize] as usize
+    }
+}
+
+/// The gates' parts of tokens and positions for one layer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table<F> {
+    /// `[local token, gates]`.
+    tokens: Vec<F>,
+    /// `[step, gates]`; empty without positions.
+    positions: Vec<F>,
+    /// `[local token, d]`: embeddings of the local tokens; empty for one-hot.
+    vectors: Vec<F>,
+}
+
+impl<F: Real> Table<F> {
+    /// Computes the table for the weights at hand; `encoded` are the position vectors of all steps.
+    pub(crate) fn refresh(&mut self, layer: &Layer, space: &InputSpace, local: &LocalTokens, encoded: &[F], context: Context<'_, F>) {
+        let width = layer.width();
+        let weights = &context.weights[context.layout.range(layer.gates_from_input)];
+        let bias = &context.weights[context.layout.range(layer.gates_bias)];
+        let map = &context.prepared.get(layer.input).forward;
+        self.tokens.clear();
+        for _ in 0..local.len() {
+            self.tokens.extend_from_slice(bias);
+        }
+        match space.embedding {
+            Some(embedding) => {
+                let embedding = &context.weights[context.layout.range(embedding)];
+                self.vectors.clear();
+                for &token in &local.tokens {
+                    self.vectors.extend_from_slice(&embedding[token as usize * space.d..][..space.d]);
+                }
+                let vectors = Matrix::new(&self.vectors, local.len(), space.d);
+                product(MatrixMut::new(&mut self.tokens, local.len(), width), vectors, map, Write::Add);
+            }
+            None => {
+                for (row, &token) in self.tokens.chunks_exact_mut(width).zip(&local.tokens) {
+                    if token as usize == space.n_words {
+                        let share = F::of(1.0 / space.d as f64);
+                        weights.chunks_exact(width).for_each(|weights| crosslens_kernels::add_scaled(row, share, weights));
+                    } else {
+                        add(row, &weights[token as usize * width..][..width]);
+                    }
+                }
+            }
+        }
+        let n_steps = encoded.len() / space.d;
+        self.positions.resize(n_steps * width, F::ZERO);
+        product(MatrixMut::new(&mut self.positions, n_steps, width), Matrix::new(encoded, n_steps, space.d), map, Write::Over);
+    }
+
+    /// Size of the gradient of this table.
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len() + self.positions.len()
+    }
+
+    /// `gates[row] = table[token] (+ positions[step])`.
+    pub(crate) fn read(&self, gates: &mut [F], width: usize, local: &LocalTokens, tokens: &[Token], steps: &[u32]) {
+        for ((gates, &token), &step) in gates.chunks_exact_mut(width).zip(tokens).zip(steps) {
+            gates.copy_from_slice(&self.tokens[local.row(token) * width..][..width]);
+            if !self.positions.is_empty() {
+                add(gates, &self.positions[step as usize * width..][..width]);
+            }
+        }
+    }
+
+    /// Adds the gates' gradients up by token and by step.
+    pub(crate) fn add_gradient(&self, gradient: &mut [F], gates: &[F], width: usize, local: &LocalTokens, tokens: &[Token], steps: &[u32]) {
+        let (by_token, by_step) = gradient.split_at_mut(self.tokens.len());
+        for ((gates, &token), &step) in gates.chunks_exact(width).zip(tokens).zip(steps) {
+            add(&mut by_token[local.row(token) * width..][..width], gates);
+            if !by_step.is_empty() {
+                add(&mut by_step[step as usize * width..][..width], gates);
+            }
+        }
+    }
+
+    /// From the table's gradient to those of the parameters behind it.
+    #[expect(clippy::too_many_arguments, reason = "one call site; every argument is another object")]
+    pub(crate) fn finish(
+        &self,
+        table_gradient: &[F],
+        layer: &Layer,
+        space: &InputSpace,
+        local: &LocalTokens,
+        encoded: &[F],
+        context: Context<'_, F>,
+        gradient: &mut [F],
+        scratch: &mut Packed<F>,
+    ) {
+        let (width, layout) = (layer.width(), context.layout);
+        let (by_token, by_step) = table_gradient[..self.len()].split_at(self.tokens.len());
+        let by_token = Matrix::new(by_token, local.len(), width);
+        sum_rows(&mut gradient[layout.range(layer.gates_bias)], by_token);
+        let input_range = layout.range(layer.gates_from_input);
+        match space.embedding {
+            Some(embedding) => {
+                let vectors = Matrix::new(&self.vectors, local.len(), space.d);
+                add_transposed_product(MatrixMut::new(&mut gradient[input_range.clone()], space.d, width), vectors, by_token, scratch);
+                let mut d_vectors = vec![F::ZERO; local.len() * space.d];
+                let map = &context.prepared.get(layer.input).backward;
+                product(MatrixMut::new(&mut d_vectors, local.len(), space.d), by_token, map, Write::Over);
+                let gradient = &mut gradient[layout.range(embedding)];
+                for (d_vector, &token) in d_vectors.chunks_exact(space.d).zip(&local.tokens) {
+                    add(&mut gradient[token as usize * space.d..][..space.d], d_vector);
+                }
+            }
+            None => {
+                let gradient = &mut gradient[input_range.clone()];
+                for (row, &token) in local.tokens.iter().enumerate() {
+                    if token as usize == space.n_words {
+                        let share = F::of(1.0 / space.d as f64);
+                        gradient
+                            .chunks_exact_mut(width)
+                            .for_each(|weights| crosslens_kernels::add_scaled(weights, share, by_token.row(row)));
+                    } else {
+                        add(&mut gradient[token as usize * width..][..width], by_token.row(row));
+                    }
+                }
+            }
+        }
+        let n_steps = encoded.len() / space.d;
+        let target = MatrixMut::new(&mut gradient[input_range], space.d, width);
+        add_transposed_product(target, Matrix::new(encoded, n_steps, space.d), Matrix::new(by_step, n_steps, width), scratch);
+    }
+}

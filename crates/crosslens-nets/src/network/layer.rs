@@ -1,0 +1,420 @@
+//! One recurrent layer in one direction, through time and back.
+
+use std::ops::Range;
+
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add_transposed_product, product, sum_rows};
+
+use super::cells;
+use super::config::Cell;
+use super::layout::{Layout, Start, TensorId};
+use super::packing::Packing;
+use super::prepared::{MapId, Maps, Prepared};
+
+/// The parameters of a layer and what it is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    pub(crate) cell: Cell,
+    pub(crate) n: usize,
+    pub(crate) gates_from_input: TensorId,
+    pub(crate) gates_bias: TensorId,
+    gates_from_hidden: Option<TensorId>,
+    candidate_bias: Option<TensorId>,
+    pub(crate) initial: Option<TensorId>,
+    pub(crate) initial_cell: Option<TensorId>,
+    gates_from_feed: Option<TensorId>,
+    /// Packed maps: from the input, …
+    pub(crate) input: MapId,
+    /// … from the hidden state to the gates that read it as it is, …
+    hidden: Option<MapId>,
+    /// … to a GRU's candidate, …
+    candidate: Option<MapId>,
+    /// … and from what attention feeds.
+    feed: Option<MapId>,
+}
+
+/// What a layer needs to know to be built.
+pub(crate) struct LayerShape<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) cell: Cell,
+    pub(crate) n: usize,
+    pub(crate) d_input: usize,
+    pub(crate) d_feed: usize,
+    pub(crate) recurrent: bool,
+    pub(crate) has_initial: bool,
+}
+
+/// What a layer did: everything the backward pass needs, all in step-major order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace<F> {
+    /// `[row, gate · n]`: pre-activations, activations, then gradients of pre-activations.
+    pub(crate) gates: Vec<F>,
+    /// `[row, n]`.
+    pub(crate) hidden: Vec<F>,
+    /// `[row, n]`: LSTM cell states; GRU `r·h_prev` or `q`, later `dq`.
+    extra: Vec<F>,
+    /// `[rank, n]`: the state before the first step, and an LSTM's cell.
+    pub(crate) start: Vec<F>,
+    pub(crate) start_cell: Vec<F>,
+    /// `[row, n]`: gradient of the hidden states.
+    pub(crate) d_hidden: Vec<F>,
+    /// `[rank, n]`: gradients of the start.
+    pub(crate) d_start: Vec<F>,
+    pub(crate) d_start_cell: Vec<F>,
+    scratch: Vec<F>,
+}
+
+impl Layer {
+    pub(crate) fn new(shape: &LayerShape<'_>, layout: &mut Layout, maps: &mut Maps) -> Self {
+        let LayerShape { name, cell, n, d_input, d_feed, recurrent, has_initial } = *shape;
+        let width = cell.n_gates() * n;
+        let start = Start::Normal(1.0 / (n as f64).sqrt());
+        let is_gru = matches!(cell, Cell::Gru | Cell::GruResetAfter);
+        let gates_from_input = layout.matrix(format!("{name}.gates_from_input"), d_input, width, start);
+        let gates_from_hidden = recurrent.then(|| layout.matrix(format!("{name}.gates_from_hidden"), n, width, start));
+        let gates_from_feed = (d_feed > 0).then(|| layout.matrix(format!("{name}.gates_from_feed"), d_feed, width, start));
+        let gates_bias = layout.vector(format!("{name}.gates_bias"), width, Start::Zero);
+        let has_candidate_bias = cell == Cell::GruResetAfter;
+        let candidate_bias = has_candidate_bias.then(|| layout.vector(format!("{name}.candidate_bias"), n, Start::Zero));
+        let has_initial = has_initial && recurrent;
+        let initial = has_initial.then(|| layout.vector(format!("{name}.initial"), n, Start::Zero));
+        let has_cell = has_initial && cell == Cell::Lstm;
+        let initial_cell = has_cell.then(|| layout.vector(format!("{name}.initial_cell"), n, Start::Zero));
+        let direct = if is_gru { 2 * n } else { width };
+        Self {
+            cell,
+            n,
+            gates_from_input,
+            gates_bias,
+            gates_from_hidden,
+            candidate_bias,
+            initial,
+            initial_cell,
+            gates_from_feed,
+            input: maps.whole(layout, gates_from_input),
+            hidden: gates_from_hidden.map(|id| maps.columns(id, 0..direct)),
+            candidate: gates_from_hidden.filter(|_| is_gru).map(|id| maps.columns(id, direct..width)),
+            feed: gates_from_feed.map(|id| maps.whole(layout, id)),
+        }
+    }
+
+    /// Columns of the gates.
+    pub(crate) fn width(&self) -> usize {
+        self.cell.n_gates() * self.n
+    }
+
+    /// An LSTM's cell states, `[row, n]`.
+    pub(crate) fn cells<'a, F>(&self, trace: &'a Trace<F>) -> Option<&'a [F]> {
+        (self.cell == Cell::Lstm).then_some(&trace.extra[..])
+    }
+
+    fn is_recurrent(&self) -> bool {
+        self.hidden.is_some()
+    }
+
+    /// Makes room for a shard; contents are undefined but for the gradients, which are zero.
+    pub(crate) fn reserve<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing) {
+        let (n_rows, n_sentences) = (packing.n_rows(), packing.n_sentences());
+        trace.gates.resize(n_rows * self.width(), F::ZERO);
+        trace.hidden.resize(n_rows * self.n, F::ZERO);
+        trace.d_hidden.clear();
+        trace.d_hidden.resize(n_rows * self.n, F::ZERO);
+        if !matches!(self.cell, Cell::Vanilla | Cell::Ugrnn) {
+            trace.extra.resize(n_rows * self.n, F::ZERO);
+        }
+        for states in [&mut trace.start, &mut trace.start_cell, &mut trace.d_start, &mut trace.d_start_cell] {
+            states.clear();
+            states.resize(n_sentences * self.n, F::ZERO);
+        }
+        trace.scratch.resize(n_sentences.max(if self.is_recurrent() { 0 } else { n_rows }) * self.n, F::ZERO);
+    }
+
+    /// Starts every sentence from the trained initial state, where there is one.
+    pub(crate) fn start_from_initial<F: Real>(&self, trace: &mut Trace<F>, layout: &Layout, weights: &[F]) {
+        for (id, states) in [(self.initial, &mut trace.start), (self.initial_cell, &mut trace.start_cell)] {
+            if let Some(id) = id {
+                states.chunks_exact_mut(self.n).for_each(|state| state.copy_from_slice(&weights[layout.range(id)]));
+            }
+        }
+    }
+
+    /// `gates = input·W + b` for all rows at once.
+    pub(crate) fn read_input<F: Real>(&self, trace: &mut Trace<F>, input: Matrix<'_, F>, rows: Range<usize>, context: Context<'_, F>) {
+        let width = self.width();
+        let bias = &context.weights[context.layout.range(self.gates_bias)];
+        let gates = &mut trace.gates[rows.start * width..rows.end * width];
+        gates.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(bias));
+        product(MatrixMut::new(gates, rows.len(), width), input, &context.prepared.get(self.input).forward, Write::Add);
+    }
+
+    /// `gates += feed·W` for the rows of one step.
+    pub(crate) fn read_feed<F: Real>(&self, trace: &mut Trace<F>, feed: Matrix<'_, F>, rows: Range<usize>, context: Context<'_, F>) {
+        let id = self.feed.expect("only a layer that is fed reads a feed");
+        let width = self.width();
+        let gates = &mut trace.gates[rows.start * width..rows.end * width];
+        product(MatrixMut::new(gates, rows.len(), width), feed, &context.prepared.get(id).forward, Write::Add);
+    }
+
+    /// Runs over all steps; the gates hold the input's part already.
+    pub(crate) fn forward<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, context: Context<'_, F>) {
+        if !self.is_recurrent() {
+            return self.forward_rows(trace, 0..packing.n_rows(), None, context);
+        }
+        for step in 0..packing.n_steps() {
+            self.forward_step(trace, packing, step, context);
+        }
+    }
+
+    /// Runs one step.
+    pub(crate) fn forward_step<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, step: usize, context: Context<'_, F>) {
+        let previous = if !self.is_recurrent() {
+            None
+        } else if step == 0 {
+            Some(Previous::Start)
+        } else {
+            Some(Previous::Row(packing.rows(step - 1).start))
+        };
+        self.forward_rows(trace, packing.rows(step), previous, context);
+    }
+
+    fn forward_rows<F: Real>(&self, trace: &mut Trace<F>, rows: Range<usize>, previous: Option<Previous>, context: Context<'_, F>) {
+        let (n, width, m) = (self.n, self.width(), rows.len());
+        let Trace { gates, hidden, extra, start, start_cell, .. } = trace;
+        let gates = &mut gates[rows.start * width..rows.end * width];
+        let (hidden_before, hidden) = hidden.split_at_mut(rows.start * n);
+        let hidden = &mut hidden[..m * n];
+        let split = extra.len().min(rows.start * n);
+        let (extra_before, extra) = extra.split_at_mut(split);
+        let extra = if extra.is_empty() { extra } else { &mut extra[..m * n] };
+        let before = previous.map(|previous| match previous {
+            Previous::Start => &start[..m * n],
+            Previous::Row(row) => &hidden_before[row * n..][..m * n],
+        });
+        if let (Some(id), Some(before)) = (self.hidden, before) {
+            let map = &context.prepared.get(id).forward;
+            product(MatrixMut::strided(gates, m, map.columns(), width), Matrix::new(before, m, n), map, Write::Add);
+        }
+        match self.cell {
+            Cell::Vanilla => cells::vanilla_forward(gates, hidden),
+            Cell::Ugrnn => cells::ugrnn_forward(n, gates, before, hidden),
+            Cell::Gru => {
+                cells::gru_gates_forward(n, gates, before, extra);
+                if let (Some(id), Some(_)) = (self.candidate, before) {
+                    let candidates = MatrixMut::strided(&mut gates[2 * n..], m, n, width);
+                    product(candidates, Matrix::new(extra, m, n), &context.prepared.get(id).forward, Write::Add);
+                }
+                cells::gru_candidate_forward(n, gates, before, hidden);
+            }
+            Cell::GruResetAfter => {
+                let bias = self.candidate_bias.expect("a GRU with its reset after the product has a candidate bias");
+                let bias = &context.weights[context.layout.range(bias)];
+                extra.chunks_exact_mut(n).for_each(|row| row.copy_from_slice(bias));
+                if let (Some(id), Some(before)) = (self.candidate, before) {
+                    let inner = MatrixMut::new(extra, m, n);
+                    product(inner, Matrix::new(before, m, n), &context.prepared.get(id).forward, Write::Add);
+                }
+                cells::gru_reset_after_forward(n, gates, extra, before, hidden);
+            }
+            Cell::Lstm => {
+                let cell_before = previous.map(|previous| match previous {
+                    Previous::Start => &start_cell[..m * n],
+                    Previous::Row(row) => &extra_before[row * n..][..m * n],
+                });
+                cells::lstm_forward(n, gates, cell_before, extra, hidden);
+            }
+        }
+    }
+
+    /// Runs back over all steps: `gates` become gradients, `d_start` receives what reaches the start.
+    pub(crate) fn backward<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, context: Context<'_, F>) {
+        if !self.is_recurrent() {
+            return self.backward_rows(trace, 0..packing.n_rows(), None, context);
+        }
+        for step in (0..packing.n_steps()).rev() {
+            self.backward_step(trace, packing, step, context);
+        }
+    }
+
+    /// Runs one step back. Steps must come in descending order.
+    pub(crate) fn backward_step<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, step: usize, context: Context<'_, F>) {
+        let previous = if !self.is_recurrent() {
+            None
+        } else if step == 0 {
+            Some(Previous::Start)
+        } else {
+            Some(Previous::Row(packing.rows(step - 1).start))
+        };
+        self.backward_rows(trace, packing.rows(step), previous, context);
+    }
+
+    fn backward_rows<F: Real>(&self, trace: &mut Trace<F>, rows: Range<usize>, previous: Option<Previous>, context: Context<'_, F>) {
+        let (n, width, m) = (self.n, self.width(), rows.len());
+        let Trace { gates, hidden, extra, start, start_cell, d_hidden, d_start, d_start_cell, scratch } = trace;
+        let gates = &mut gates[rows.start * width..rows.end * width];
+        let (d_hidden_before, d_hidden) = d_hidden.split_at_mut(rows.start * n);
+        let d_hidden = &d_hidden[..m * n];
+        let split = extra.len().min(rows.start * n);
+        let (extra_before, extra) = extra.split_at_mut(split);
+        let extra = if extra.is_empty() { extra } else { &mut extra[..m * n] };
+        let (before, mut d_before) = match previous {
+            None => (None, None),
+            Some(Previous::Start) => (Some(&start[..m * n]), Some(&mut d_start[..m * n])),
+            Some(Previous::Row(row)) => (Some(&hidden[row * n..][..m * n]), Some(&mut d_hidden_before[row * n..][..m * n])),
+        };
+        match self.cell {
+            Cell::Vanilla => cells::vanilla_backward(gates, d_hidden),
+            Cell::Ugrnn => cells::ugrnn_backward(n, gates, before, d_hidden, d_before.as_deref_mut()),
+            Cell::Gru => {
+                cells::gru_candidate_backward(n, gates, before, d_hidden, d_before.as_deref_mut());
+                match (self.candidate, before, d_before.as_deref_mut()) {
+                    (Some(id), Some(before), Some(d_before)) => {
+                        let d_reset = &mut scratch[..m * n];
+                        let d_candidate = Matrix::strided(&gates[2 * n..], m, n, width);
+                        product(MatrixMut::new(d_reset, m, n), d_candidate, &context.prepared.get(id).backward, Write::Over);
+                        cells::gru_reset_before_backward(n, gates, before, d_reset, d_before);
+                    }
+                    _ => gates.chunks_exact_mut(width).for_each(|row| row[n..2 * n].fill(F::ZERO)),
+                }
+            }
+            Cell::GruResetAfter => {
+                cells::gru_reset_after_backward(n, gates, extra, before, d_hidden, d_before.as_deref_mut());
+                if let (Some(id), Some(d_before)) = (self.candidate, d_before.as_deref_mut()) {
+                    let d_inner = Matrix::new(extra, m, n);
+                    product(MatrixMut::new(d_before, m, n), d_inner, &context.prepared.get(id).backward, Write::Add);
+                }
+            }
+            Cell::Lstm => {
+                let cell_before = previous.map(|previous| match previous {
+                    Previous::Start => &start_cell[..m * n],
+                    Previous::Row(row) => &extra_before[row * n..][..m * n],
+                });
+                let d_cell = if previous.is_some() { &mut d_start_cell[..m * n] } else { &mut scratch[..m * n] };
+                if previous.is_none() {
+                    d_cell.fill(F::ZERO);
+                }
+                cells::lstm_backward(n, gates, cell_before, extra, d_hidden, d_cell);
+            }
+        }
+        if let (Some(id), Some(d_before)) = (self.hidden, d_before) {
+            let map = &context.prepared.get(id).backward;
+            product(MatrixMut::new(d_before, m, n), Matrix::strided(gates, m, map.rows(), width), map, Write::Add);
+        }
+    }
+
+    /// Adds the gradients of everything but the input's weights, once all steps have run back.
+    pub(crate) fn add_recurrent_gradients<F: Real>(
+        &self,
+        trace: &Trace<F>,
+        packing: &Packing,
+        layout: &Layout,
+        gradient: &mut [F],
+        scratch: &mut Packed<F>,
+    ) {
+        let (n, width) = (self.n, self.width());
+        if let Some(id) = self.gates_from_hidden {
+            let gradient = &mut gradient[layout.range(id)];
+            let direct = if self.candidate.is_some() { 2 * n } else { width };
+            // Runs of steps with the same number of sentences are one product: their previous rows are one block too.
+            let mut step = 0;
+            while step < packing.n_steps() {
+                let running = packing.rows(step).len();
+                let mut end = step + 1;
+                while step > 0 && end < packing.n_steps() && packing.rows(end).len() == running && packing.rows(step - 1).len() == running {
+                    end += 1;
+                }
+                let rows = packing.rows(step).start..packing.rows(end - 1).end;
+                let m = rows.len();
+                let before = if step == 0 { &trace.start[..m * n] } else { &trace.hidden[packing.rows(step - 1).start * n..][..m * n] };
+                let before = Matrix::new(before, m, n);
+                let gates = Matrix::new(&trace.gates[rows.start * width..], m, width);
+                let target = MatrixMut::strided(gradient, n, direct, width);
+                add_transposed_product(target, before, gates.column_range(0, direct), scratch);
+                if self.candidate.is_some() {
+                    let extra = Matrix::new(&trace.extra[rows.start * n..], m, n);
+                    let (left, right) = match self.cell {
+                        Cell::Gru => (extra, gates.column_range(direct, width)),
+                        _ => (before, extra),
+                    };
+                    add_transposed_product(MatrixMut::strided(&mut gradient[direct..], n, n, width), left, right, scratch);
+                }
+                step = end;
+            }
+        }
+        if let Some(id) = self.candidate_bias {
+            sum_rows(&mut gradient[layout.range(id)], Matrix::new(&trace.extra, packing.n_rows(), n));
+        }
+        for (id, states) in [(self.initial, &trace.d_start), (self.initial_cell, &trace.d_start_cell)] {
+            if let Some(id) = id {
+                sum_rows(&mut gradient[layout.range(id)], Matrix::new(states, packing.n_sentences(), n));
+            }
+        }
+    }
+
+    /// Adds the gradients of the input's weights and of the bias.
+    pub(crate) fn add_input_gradients<F: Real>(
+        &self,
+        trace: &Trace<F>,
+        input: Matrix<'_, F>,
+        layout: &Layout,
+        gradient: &mut [F],
+        scratch: &mut Packed<F>,
+    ) {
+        let (rows, width) = (input.rows(), self.width());
+        let gates = Matrix::new(&trace.gates, rows, width);
+        let target = MatrixMut::new(&mut gradient[layout.range(self.gates_from_input)], input.columns(), width);
+        add_transposed_product(target, input, gates, scratch);
+        sum_rows(&mut gradient[layout.range(self.gates_bias)], gates);
+    }
+
+    /// Adds the gradient of the feed's weights.
+    pub(crate) fn add_feed_gradients<F: Real>(
+        &self,
+        trace: &Trace<F>,
+        feed: Matrix<'_, F>,
+        layout: &Layout,
+        gradient: &mut [F],
+        scratch: &mut Packed<F>,
+    ) {
+        let id = self.gates_from_feed.expect("only a layer that is fed has a feed's weights");
+        let target = MatrixMut::new(&mut gradient[layout.range(id)], feed.columns(), self.width());
+        add_transposed_product(target, feed, Matrix::new(&trace.gates, feed.rows(), self.width()), scratch);
+    }
+
+    /// `d_input = dgates·Wᵀ` for some rows.
+    pub(crate) fn input_gradient<F: Real>(&self, trace: &Trace<F>, rows: Range<usize>, d_input: MatrixMut<'_, F>, prepared: &Prepared<F>) {
+        let width = self.width();
+        let gates = Matrix::new(&trace.gates[rows.start * width..rows.end * width], rows.len(), width);
+        product(d_input, gates, &prepared.get(self.input).backward, Write::Over);
+    }
+
+    /// `d_feed = dgates·Wᵀ` for some rows.
+    pub(crate) fn feed_gradient<F: Real>(&self, trace: &Trace<F>, rows: Range<usize>, d_feed: MatrixMut<'_, F>, prepared: &Prepared<F>) {
+        let id = self.feed.expect("only a layer that is fed passes gradients to a feed");
+        let width = self.width();
+        let gates = Matrix::new(&trace.gates[rows.start * width..rows.end * width], rows.len(), width);
+        product(d_feed, gates, &prepared.get(id).backward, Write::Over);
+    }
+}
+
+/// Where the state before a step lies.
+#[derive(Clone, Copy)]
+enum Previous {
+    Start,
+    /// In the rows from this one on.
+    Row(usize),
+}
+
+/// The weights of a pass, as they are and packed.
+#[derive(Debug)]
+pub(crate) struct Context<'a, F> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) weights: &'a [F],
+    pub(crate) prepared: &'a Prepared<F>,
+}
+
+impl<F> Clone for Context<'_, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Context<'_, F> {}

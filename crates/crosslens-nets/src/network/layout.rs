@@ -1,0 +1,104 @@
+//! Where each parameter lies in the one long vector that holds them all.
+
+use std::ops::Range;
+
+use crosslens_kernels::Real;
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// How a parameter is drawn at the start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Start {
+    Zero,
+    /// Normal with this standard deviation.
+    Normal(f64),
+}
+
+/// One named parameter: a matrix `[in, out]` or a vector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Its name in `model.safetensors`.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    range: Range<usize>,
+    start: Start,
+}
+
+impl Tensor {
+    /// Its place in the vector of all parameters.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+}
+
+/// A parameter of a [`Layout`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TensorId(usize);
+
+/// All parameters of a network, in a fixed order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layout {
+    tensors: Vec<Tensor>,
+    len: usize,
+}
+
+impl Layout {
+    pub(crate) fn matrix(&mut self, name: impl Into<String>, rows: usize, columns: usize, start: Start) -> TensorId {
+        self.add(name.into(), vec![rows, columns], start)
+    }
+
+    /// A matrix whose deviation is `√(2 / (in + out))`.
+    pub(crate) fn glorot(&mut self, name: impl Into<String>, rows: usize, columns: usize) -> TensorId {
+        self.matrix(name, rows, columns, Start::Normal((2.0 / (rows + columns) as f64).sqrt()))
+    }
+
+    pub(crate) fn vector(&mut self, name: impl Into<String>, len: usize, start: Start) -> TensorId {
+        self.add(name.into(), vec![len], start)
+    }
+
+    fn add(&mut self, name: String, shape: Vec<usize>, start: Start) -> TensorId {
+        let end = self.len + shape.iter().product::<usize>();
+        self.tensors.push(Tensor { name, shape, range: self.len..end, start });
+        self.len = end;
+        TensorId(self.tensors.len() - 1)
+    }
+
+    /// Number of trained numbers.
+    #[expect(clippy::len_without_is_empty, reason = "a network without parameters does not exist")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The parameters in order.
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    pub(crate) fn range(&self, id: TensorId) -> Range<usize> {
+        self.tensors[id.0].range.clone()
+    }
+
+    pub(crate) fn shape(&self, id: TensorId) -> (usize, usize) {
+        match self.tensors[id.0].shape[..] {
+            [rows, columns] => (rows, columns),
+            [len] => (1, len),
+            _ => unreachable!("parameters are vectors or matrices"),
+        }
+    }
+
+    /// Draws every parameter.
+    pub(crate) fn draw<F: Real>(&self, rng: &mut impl Rng) -> Vec<F> {
+        let mut weights = Vec::with_capacity(self.len);
+        for tensor in &self.tensors {
+            match tensor.start {
+                Start::Zero => weights.resize(tensor.range.end, F::ZERO),
+                Start::Normal(deviation) => weights.extend(tensor.range().map(|_| {
+                    let value: f64 = StandardNormal.sample(rng);
+                    F::of(value * deviation)
+                })),
+            }
+        }
+        weights
+    }
+}

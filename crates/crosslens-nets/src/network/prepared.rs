@@ -1,0 +1,70 @@
+//! What all shards of a batch share: the weights packed for products, both ways round.
+
+use std::ops::Range;
+
+use crosslens_kernels::{Matrix, Packed, Real, Threads};
+
+use super::layout::{Layout, TensorId};
+
+/// A packed matrix of a [`Prepared`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MapId(usize);
+
+/// Which columns of which parameter to pack.
+#[derive(Clone, Debug)]
+struct Piece {
+    tensor: TensorId,
+    columns: Range<usize>,
+}
+
+/// The list of matrices that products need.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Maps {
+    pieces: Vec<Piece>,
+}
+
+impl Maps {
+    /// The whole matrix.
+    pub(crate) fn whole(&mut self, layout: &Layout, tensor: TensorId) -> MapId {
+        self.columns(tensor, 0..layout.shape(tensor).1)
+    }
+
+    /// Some columns of it.
+    pub(crate) fn columns(&mut self, tensor: TensorId, columns: Range<usize>) -> MapId {
+        self.pieces.push(Piece { tensor, columns });
+        MapId(self.pieces.len() - 1)
+    }
+}
+
+/// One linear map, packed to be applied (`x·W`) and to pass gradients back (`dy·Wᵀ`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Map<F> {
+    pub(crate) forward: Packed<F>,
+    pub(crate) backward: Packed<F>,
+}
+
+/// All maps for the weights at hand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prepared<F> {
+    maps: Vec<Map<F>>,
+}
+
+impl<F: Real> Prepared<F> {
+    /// Packs the weights; `with_backward` also the transposed maps.
+    pub(crate) fn refresh(&mut self, maps: &Maps, layout: &Layout, weights: &[F], with_backward: bool, threads: &Threads) {
+        self.maps.resize_with(maps.pieces.len(), || Map { forward: Packed::new(), backward: Packed::new() });
+        threads.for_each(&mut self.maps, |number, map| {
+            let Piece { tensor, columns } = &maps.pieces[number];
+            let (rows, all_columns) = layout.shape(*tensor);
+            let matrix = Matrix::new(&weights[layout.range(*tensor)], rows, all_columns).column_range(columns.start, columns.end);
+            map.forward.pack(matrix);
+            if with_backward {
+                map.backward.pack(matrix.transposed());
+            }
+        });
+    }
+
+    pub(crate) fn get(&self, id: MapId) -> &Map<F> {
+        &self.maps[id.0]
+    }
+}

@@ -1,0 +1,242 @@
+//! A fixed part of a batch, worked through by one thread.
+
+use crosslens_analysis::{Pair, Token};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, product};
+
+use super::attention::{AttentionTrace, Sides};
+use super::decoder::{DecoderInput, DecoderTrace};
+use super::dropout::Dropout;
+use super::encoder::{self, EncoderTrace};
+use super::engine::{Feeding, Shared};
+use super::layer::Context;
+use super::packing::Packing;
+use super::readout::{ReadoutGradients, ReadoutTrace};
+use super::rows::{scatter_add, zeroed};
+use super::{Network, Outcome};
+
+/// All buffers of a shard; they grow to the largest shard seen and stay.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shard<F> {
+    pub(crate) source: Packing,
+    pub(crate) target: Packing,
+    source_tokens: Vec<Token>,
+    reversed_tokens: Vec<Token>,
+    pub(crate) encoder: Vec<EncoderTrace<F>>,
+    pub(crate) attention: AttentionTrace<F>,
+    pub(crate) decoder: DecoderTrace<F>,
+    readout: ReadoutTrace<F>,
+    /// By layer, `[rank of the target, n]`: what a bidirectional encoder hands over.
+    bridges: Vec<Vec<F>>,
+    d_bridge: Vec<F>,
+    /// Sentence-major.
+    pub(crate) targets: Vec<Token>,
+    pub(crate) predicted: Vec<Token>,
+    /// Gradients of all parameters, then of all tables.
+    pub(crate) gradient: Vec<F>,
+    scratch: Packed<F>,
+    pub(crate) outcome: Outcome,
+}
+
+/// What to do with a shard.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a, F> {
+    pub(crate) pairs: &'a [Pair],
+    /// Number in the batch of the first pair.
+    pub(crate) first_sentence: usize,
+    pub(crate) feeding: Feeding,
+    pub(crate) dropout: Option<Dropout>,
+    /// One over the number of target steps of the whole batch, where a gradient is wanted.
+    pub(crate) gradient_weight: Option<F>,
+}
+
+impl<F: Real> Shard<F> {
+    /// Forward, loss and, if asked for, backward.
+    pub(crate) fn run(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, job: Job<'_, F>) {
+        let dropout = job.dropout.map(|dropout| (dropout, job.first_sentence));
+        self.arrange(network, job);
+        self.encode(network, shared, context, dropout);
+        self.hand_over(network, context);
+
+        let sides = Sides { source: &self.source, target: &self.target };
+        let input = DecoderInput { sides, context, table: &shared.tables[network.decoder_table()], local: &shared.target_tokens, dropout };
+        if let Some(attention) = &network.decoder.attention {
+            attention.reserve(&mut self.attention, sides);
+            let d_key = network.config.d_key();
+            let outputs = &self.encoder[network.encoder.len() - 1].outputs;
+            for (row, state) in outputs.chunks_exact(d_key).enumerate() {
+                self.attention.key_states[self.source.to_sentence[row] * d_key..][..d_key].copy_from_slice(state);
+            }
+            attention.read_keys(&mut self.attention, context);
+        }
+        match job.feeding {
+            Feeding::Forced => network.decoder.forward_known(&mut self.decoder, &mut self.attention, input),
+            Feeding::Free => network.decoder.forward_free(&mut self.decoder, &mut self.attention, input),
+        }
+
+        zeroed(&mut self.gradient, if job.gradient_weight.is_some() { network.layout.len() + shared.table_len() } else { 0 });
+        let gradients = job.gradient_weight.map(|row_weight| ReadoutGradients {
+            d_input: &mut self.decoder.d_readout_input,
+            gradient: &mut self.gradient,
+            scratch: &mut self.scratch,
+            row_weight,
+        });
+        let readout = &network.decoder.readout;
+        let loss = readout.loss(&mut self.readout, &self.decoder.readout_input, &self.targets, &mut self.predicted, context, gradients);
+        self.outcome = self.judge(loss);
+        if job.gradient_weight.is_some() {
+            self.backward(network, shared, context, dropout);
+        }
+    }
+
+    fn arrange(&mut self, network: &Network, job: Job<'_, F>) {
+        let pairs = job.pairs;
+        self.source.arrange(pairs.iter().map(|pair| pair.source.len()));
+        self.target.arrange(pairs.iter().map(|pair| pair.target.len()));
+        self.source.tokens(&mut self.source_tokens, |sentence| &pairs[sentence].source);
+        self.reversed_tokens.clear();
+        self.reversed_tokens.extend(self.source.reversed.iter().map(|&row| self.source_tokens[row]));
+        self.targets.clear();
+        pairs.iter().for_each(|pair| self.targets.extend_from_slice(&pair.target));
+
+        let start = network.start_token();
+        self.decoder.fed.clear();
+        for row in 0..self.target.n_rows() {
+            let place = self.target.to_sentence[row];
+            self.decoder.fed.push(if self.target.step_of[row] == 0 { start } else { self.targets[place - 1] });
+        }
+    }
+
+    fn encode(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, dropout: Option<(Dropout, usize)>) {
+        self.encoder.resize_with(network.encoder.len(), EncoderTrace::default);
+        for (layer, trace) in network.encoder.iter().zip(&mut self.encoder) {
+            for (direction, layer) in layer.directions() {
+                layer.reserve(&mut trace.directions[direction], &self.source);
+                layer.start_from_initial(&mut trace.directions[direction], context.layout, context.weights);
+            }
+            zeroed(&mut trace.d_outputs, self.source.n_rows() * layer.d_output());
+        }
+        for (direction, layer) in network.encoder[0].directions() {
+            let tokens = if direction == 0 { &self.source_tokens } else { &self.reversed_tokens };
+            let gates = &mut self.encoder[0].directions[direction].gates;
+            shared.tables[direction].read(gates, layer.width(), &shared.source_tokens, tokens, &self.source.step_of);
+        }
+        encoder::forward(&network.encoder, &mut self.encoder, &self.source, context, dropout);
+        network.decoder.reserve(&mut self.decoder, &self.target, dropout);
+    }
+
+    /// The decoder's start states from the encoder's last ones.
+    fn hand_over(&mut self, network: &Network, context: Context<'_, F>) {
+        if !network.is_recurrent() {
+            return;
+        }
+        let n = network.config.hidden;
+        self.bridges.resize_with(network.decoder.layers.len(), Vec::new);
+        for (number, trace) in self.decoder.layers.iter_mut().enumerate() {
+            let Some(bridge) = network.bridges.get(number) else {
+                let from = &self.encoder[number].directions[0];
+                for (rank, &sentence) in self.target.sentences.iter().enumerate() {
+                    let row = self.source.last[self.source.ranks[sentence]];
+                    trace.start[rank * n..][..n].copy_from_slice(&from.hidden[row * n..][..n]);
+                    if let Some(cells) = network.encoder[number].forward.cells(from) {
+                        trace.start_cell[rank * n..][..n].copy_from_slice(&cells[row * n..][..n]);
+                    }
+                }
+                continue;
+            };
+            let from = &self.encoder[number].directions[1].hidden;
+            let input = &mut self.bridges[number];
+            input.clear();
+            for &sentence in &self.target.sentences {
+                let row = self.source.last[self.source.ranks[sentence]];
+                input.extend_from_slice(&from[row * n..][..n]);
+            }
+            let m = self.target.n_sentences();
+            let map = &context.prepared.get(bridge.map).forward;
+            product(MatrixMut::new(&mut trace.start, m, n), Matrix::new(input, m, n), map, Write::Over);
+            trace.start.iter_mut().for_each(|x| *x = x.tanh_fast());
+        }
+    }
+
+    fn backward(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, dropout: Option<(Dropout, usize)>) {
+        let Self { source, target, encoder, attention, decoder, gradient, scratch, .. } = self;
+        let sides = Sides { source, target };
+        let table = network.decoder_table();
+        let input = DecoderInput { sides, context, table: &shared.tables[table], local: &shared.target_tokens, dropout };
+        let (parameters, tables) = gradient.split_at_mut(network.layout.len());
+        network.decoder.backward(decoder, attention, input);
+        network.decoder.add_gradients(decoder, target, context, parameters, scratch);
+        let width = network.decoder.layers[0].width();
+        let table_gradient = &mut tables[shared.table_range(table)];
+        shared.tables[table].add_gradient(
+            table_gradient,
+            &decoder.layers[0].gates,
+            width,
+            &shared.target_tokens,
+            &decoder.fed,
+            &target.step_of,
+        );
+        if let Some(mechanism) = &network.decoder.attention {
+            mechanism.finish(attention, context, parameters, scratch);
+            let d_key = network.config.d_key();
+            let d_outputs = &mut encoder[network.encoder.len() - 1].d_outputs;
+            for (row, d_output) in d_outputs.chunks_exact_mut(d_key).enumerate() {
+                d_output.copy_from_slice(&attention.d_key_states[source.to_sentence[row] * d_key..][..d_key]);
+            }
+        }
+        self.hand_back(network, context);
+
+        let Self { source, encoder, gradient, scratch, .. } = self;
+        let (parameters, tables) = gradient.split_at_mut(network.layout.len());
+        encoder::backward(&network.encoder, encoder, source, context, dropout.is_some(), parameters, scratch);
+        for (direction, layer) in network.encoder[0].directions() {
+            let tokens = if direction == 0 { &self.source_tokens } else { &self.reversed_tokens };
+            let gates = &encoder[0].directions[direction].gates;
+            let table_gradient = &mut tables[shared.table_range(direction)];
+            let table = &shared.tables[direction];
+            table.add_gradient(table_gradient, gates, layer.width(), &shared.source_tokens, tokens, &source.step_of);
+        }
+    }
+
+    /// Back through [`Shard::hand_over`].
+    fn hand_back(&mut self, network: &Network, context: Context<'_, F>) {
+        if !network.is_recurrent() {
+            return;
+        }
+        let n = network.config.hidden;
+        for (number, trace) in self.decoder.layers.iter_mut().enumerate() {
+            let Some(bridge) = network.bridges.get(number) else {
+                let to = &mut self.encoder[number].directions[0];
+                for (rank, &sentence) in self.target.sentences.iter().enumerate() {
+                    let source_rank = self.source.ranks[sentence];
+                    let row = self.source.last[source_rank];
+                    add(&mut to.d_hidden[row * n..][..n], &trace.d_start[rank * n..][..n]);
+                    add(&mut to.d_start_cell[source_rank * n..][..n], &trace.d_start_cell[rank * n..][..n]);
+                }
+                continue;
+            };
+            for (d, &start) in trace.d_start.iter_mut().zip(&trace.start) {
+                *d *= F::ONE - start * start;
+            }
+            bridge.add_gradient(&self.bridges[number], &trace.d_start, context.layout, &mut self.gradient, &mut self.scratch);
+            let m = self.target.n_sentences();
+            self.d_bridge.resize(m * n, F::ZERO);
+            let map = &context.prepared.get(bridge.map).backward;
+            product(MatrixMut::new(&mut self.d_bridge, m, n), Matrix::new(&trace.d_start, m, n), map, Write::Over);
+            let rows: Vec<usize> = self.target.sentences.iter().map(|&sentence| self.source.last[self.source.ranks[sentence]]).collect();
+            scatter_add(&mut self.encoder[number].directions[1].d_hidden, &self.d_bridge, &rows, n);
+        }
+    }
+
+    fn judge(&self, loss: f64) -> Outcome {
+        let mut outcome = Outcome { loss, ..Outcome::default() };
+        for sentence in 0..self.target.n_sentences() {
+            let rows = self.target.sentence_rows(sentence);
+            let right = rows.clone().filter(|&row| self.targets[row] == self.predicted[row]).count();
+            outcome.words += rows.len();
+            outcome.right_words += right;
+            outcome.phrases += 1;
+            outcome.right_phrases += usize::from(right == rows.len());
+        }
+        outcome
+    }
+}
