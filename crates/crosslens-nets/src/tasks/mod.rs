@@ -1,8 +1,36 @@
-//! Sequence tasks: one file a task, each an endless (or finite) stream of pairs, made on demand from a seed.
+//! Sequence tasks: one file a task, each an endless stream of pairs, made on demand from a seed.
+//!
+//! A task is described by a [`TaskConfig`], checked and turned into a [`Task`] by [`TaskConfig::build`].
 
-use crosslens_analysis::{Pair, Vocabulary};
+use crosslens_analysis::{Pair, Token, Vocabulary};
 
-/// Which of two disjoint streams of a task a pair is drawn from.
+mod config;
+mod error;
+mod escan;
+mod joining;
+#[cfg(test)]
+mod laws;
+mod one_to_one;
+mod scan;
+pub mod scan_grammar;
+mod sentences;
+mod sort;
+mod stream;
+
+pub use config::{NAMES, TaskConfig};
+pub use error::TaskError;
+pub use escan::{Escan, EscanConfig, PERIOD_WORD};
+pub use one_to_one::{OneToOne, OneToOneConfig};
+pub use scan::{Scan, ScanConfig, ScanSplit};
+pub use sort::{Sort, SortConfig};
+
+/// The word that ends a sentence whose length varies; always the last of its vocabulary, and absent where all sentences are equally long.
+pub const END_WORD: &str = "<eos>";
+
+/// Which of two streams of a task a pair is drawn from.
+///
+/// The streams of one seed are independent of each other. Where a task has few sentences the same one may turn up in both;
+/// only [`Scan`] keeps them apart, by its [`ScanSplit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Split {
     /// What a network is trained on.
@@ -33,4 +61,14 @@ pub trait Task: Send + Sync {
 
     /// Pair number `index`; the same arguments always give the same pair.
     fn pair(&self, split: Split, seed: u64, index: u64) -> Pair;
+}
+
+/// The vocabulary of words that are distinct by construction.
+fn vocabulary<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Vocabulary {
+    Vocabulary::new(words).expect("the words of a task are distinct and few: checked when it is built")
+}
+
+/// The number of [`END_WORD`], which the vocabulary must have.
+fn end_token(vocabulary: &Vocabulary) -> Token {
+    vocabulary.token(END_WORD).expect("the vocabulary of a task with sentences of several lengths has an end word")
 }
