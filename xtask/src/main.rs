@@ -1,3 +1,48 @@
-//! The project commands.
+//! The project's own commands, run as `cargo xtask <command>`: one command to test everything, the same by hand and in CI.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool speaks on its terminal")]
 
-fn main() {}
+mod args;
+mod cargo;
+mod crate_table;
+mod direction;
+mod licences;
+mod metadata;
+mod run;
+mod spdx;
+mod steps;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use args::{Command, USAGE};
+use metadata::Workspace;
+
+fn main() -> ExitCode {
+    let command = match args::parse(std::env::args().skip(1)) {
+        Ok(command) => command,
+        Err(complaint) => {
+            eprintln!("error: {complaint}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+
+    execute(command).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn execute(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Test(options) => return Ok(run::run(&steps::of_test(options)?)),
+        Command::Check => return Ok(run::run(&steps::of_check()?)),
+        Command::CratesWrite => crate_table::write(&Workspace::load()?)?,
+        Command::CratesCheck => crate_table::check(&Workspace::load()?)?,
+        Command::Direction => direction::check(&Workspace::load()?)?,
+        Command::Licences => return licences::check(&Workspace::load()?, false).map(|_| ExitCode::SUCCESS),
+        Command::Help => println!("{USAGE}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

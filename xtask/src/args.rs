@@ -1,0 +1,94 @@
+//! The command line, and what is said when it is wrong.
+
+pub(crate) const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [--offline] [--slow]   everything: format, lints, tests, documentation, dependencies, licences
+                              --offline  install and download nothing; say what is skipped for it
+                              --slow     run the ignored tests too
+  check                       the quick part of it: format, lints, dependencies
+  crates [--check]            write the crate table of docs/architecture.md, or only see that it is fresh
+  direction                   see that crates depend on each other in the permitted direction only
+  licences                    see that every dependency has a permitted licence and comes from crates.io
+  help                        this text";
+
+/// What the user asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Test(TestOptions),
+    Check,
+    CratesWrite,
+    CratesCheck,
+    Direction,
+    Licences,
+    Help,
+}
+
+/// The flags of `cargo xtask test`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TestOptions {
+    pub(crate) offline: bool,
+    pub(crate) slow: bool,
+}
+
+/// Reads the arguments after `xtask`; the error says which one is wrong.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command, String> {
+    let arguments: Vec<String> = arguments.into_iter().collect();
+    let Some((command, flags)) = arguments.split_first() else {
+        return Err("a command is missing".to_owned());
+    };
+
+    match (command.as_str(), flags) {
+        ("test", flags) => test_options(flags).map(Command::Test),
+        ("check", []) => Ok(Command::Check),
+        ("crates", []) => Ok(Command::CratesWrite),
+        ("crates", [flag]) if flag == "--check" => Ok(Command::CratesCheck),
+        ("direction", []) => Ok(Command::Direction),
+        ("licences", []) => Ok(Command::Licences),
+        ("help" | "--help" | "-h", _) => Ok(Command::Help),
+        ("check" | "crates" | "direction" | "licences", flags) => Err(format!("`{command}` does not take `{}`", flags.join(" "))),
+        _ => Err(format!("there is no command `{command}`")),
+    }
+}
+
+fn test_options(flags: &[String]) -> Result<TestOptions, String> {
+    let mut options = TestOptions::default();
+    for flag in flags {
+        match flag.as_str() {
+            "--offline" => options.offline = true,
+            "--slow" => options.slow = true,
+            _ => return Err(format!("`test` does not take `{flag}`")),
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn flags_of_test_come_in_any_order() {
+        let both = Command::Test(TestOptions { offline: true, slow: true });
+        assert_eq!(parsed("test --slow --offline"), Ok(both));
+        assert_eq!(parsed("test --offline --slow"), Ok(both));
+    }
+
+    #[test]
+    fn crates_writes_unless_told_to_check() {
+        assert_eq!(parsed("crates"), Ok(Command::CratesWrite));
+        assert_eq!(parsed("crates --check"), Ok(Command::CratesCheck));
+    }
+
+    #[test]
+    fn wrong_usage_names_what_is_wrong() {
+        assert_eq!(parsed(""), Err("a command is missing".to_owned()));
+        assert_eq!(parsed("tests"), Err("there is no command `tests`".to_owned()));
+        assert_eq!(parsed("test --fast"), Err("`test` does not take `--fast`".to_owned()));
+        assert_eq!(parsed("check --slow"), Err("`check` does not take `--slow`".to_owned()));
+    }
+}

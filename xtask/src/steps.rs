@@ -1,0 +1,143 @@
+//! What `cargo xtask test` and `cargo xtask check` do, step by step, and what each step proves.
+
+use std::rc::Rc;
+
+use anyhow::Result;
+
+use crate::args::TestOptions;
+use crate::cargo::CargoCall;
+use crate::metadata::Workspace;
+use crate::tools::{self, Component};
+use crate::{crate_table, direction, licences};
+
+/// How a step ended that did not fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    /// Not done, for the reason given.
+    Skipped(String),
+}
+
+/// Whether a call of cargo can be made at all.
+enum Readiness {
+    Ready,
+    /// It cannot, for the reason given.
+    Lacking(String),
+}
+
+/// One thing to prove.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// What a user types to repeat this step alone.
+    pub(crate) command: String,
+    pub(crate) action: Box<dyn Fn() -> Result<Outcome>>,
+}
+
+/// Everything, in the order in which a mistake is cheapest to find.
+pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
+    let workspace = Rc::new(Workspace::load()?);
+    Ok(vec![
+        format(&workspace, options.offline),
+        lints(&workspace, options.offline),
+        tests(&workspace, options),
+        doc_tests(&workspace, options.offline),
+        documentation(&workspace, options.offline),
+        dependency_direction(&workspace),
+        fresh_crate_table(&workspace),
+        permitted_licences(&workspace, options.offline),
+    ])
+}
+
+/// The quick part, for use while editing.
+pub(crate) fn of_check() -> Result<Vec<Step>> {
+    let workspace = Rc::new(Workspace::load()?);
+    Ok(vec![format(&workspace, false), lints(&workspace, false), dependency_direction(&workspace), fresh_crate_table(&workspace)])
+}
+
+/// Proves that every file looks as rustfmt would write it.
+fn format(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    cargo_step("format", workspace, CargoCall::new("fmt --all --check"), move || needs(Component::Rustfmt, offline))
+}
+
+/// Proves that no target of any crate, tests, examples and benchmarks included, has a warning.
+fn lints(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    let call = CargoCall::new(&format!("clippy --workspace --all-targets {} -- -D warnings", offline_flag(offline)));
+    cargo_step("clippy", workspace, call, move || needs(Component::Clippy, offline))
+}
+
+/// Proves the behaviour: unit, property, golden and command-line tests; the slow ones if asked for.
+fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Step {
+    let offline = offline_flag(options.offline);
+    if tools::has_nextest() {
+        let ignored = if options.slow { "--run-ignored all" } else { "" };
+        return cargo_step("tests", workspace, CargoCall::new(&format!("nextest run --workspace {offline} {ignored}")), ready);
+    }
+
+    let ignored = if options.slow { "-- --include-ignored" } else { "" };
+    let call = CargoCall::new(&format!("test --workspace --lib --bins --tests --examples {offline} {ignored}"));
+    cargo_step("tests", workspace, call, || {
+        println!("cargo-nextest is not installed: running `cargo test` instead, the same tests one crate after another");
+        ready()
+    })
+}
+
+/// Proves that the examples in the documentation compile and hold. Those marked `ignore` are not slow but unfit to run.
+fn doc_tests(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    cargo_step("doc tests", workspace, CargoCall::new(&format!("test --doc --workspace {}", offline_flag(offline))), ready)
+}
+
+/// Proves that the documentation builds and that no link in it is broken.
+fn documentation(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    let call = CargoCall::new(&format!("doc --workspace --no-deps {}", offline_flag(offline)));
+    cargo_step("documentation", workspace, call.env("RUSTDOCFLAGS", "-D warnings"), ready)
+}
+
+/// Proves that crates depend on each other as the architecture says.
+fn dependency_direction(workspace: &Rc<Workspace>) -> Step {
+    own_step("direction", workspace, "cargo xtask direction", |workspace| direction::check(workspace).map(passed))
+}
+
+/// Proves that the crate table in the documentation is the one the manifests give.
+fn fresh_crate_table(workspace: &Rc<Workspace>) -> Step {
+    own_step("crate table", workspace, "cargo xtask crates --check", |workspace| crate_table::check(workspace).map(passed))
+}
+
+/// Proves that every dependency may be used and comes from crates.io; `cargo deny` looks deeper where it is installed.
+fn permitted_licences(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    own_step("licences", workspace, "cargo xtask licences", move |workspace| licences::check(workspace, offline))
+}
+
+/// A step that is one call of cargo, made if `prepare` finds that it can be.
+fn cargo_step(name: &'static str, workspace: &Rc<Workspace>, call: CargoCall, prepare: impl Fn() -> Result<Readiness> + 'static) -> Step {
+    let (workspace, command) = (Rc::clone(workspace), call.to_string());
+    let action = move || match prepare()? {
+        Readiness::Ready => call.run(&workspace.root).map(passed),
+        Readiness::Lacking(reason) => Ok(Outcome::Skipped(reason)),
+    };
+    Step { name, command, action: Box::new(action) }
+}
+
+/// A step that is a check of our own on the workspace.
+fn own_step(name: &'static str, workspace: &Rc<Workspace>, command: &str, check: impl Fn(&Workspace) -> Result<Outcome> + 'static) -> Step {
+    let workspace = Rc::clone(workspace);
+    Step { name, command: command.to_owned(), action: Box::new(move || check(&workspace)) }
+}
+
+fn passed((): ()) -> Outcome {
+    Outcome::Passed
+}
+
+fn ready() -> Result<Readiness> {
+    Ok(Readiness::Ready)
+}
+
+fn needs(component: Component, offline: bool) -> Result<Readiness> {
+    Ok(match component.ensure(offline)? {
+        true => Readiness::Ready,
+        false => Readiness::Lacking(format!("{} is not installed and --offline installs nothing", component.name())),
+    })
+}
+
+fn offline_flag(offline: bool) -> &'static str {
+    if offline { "--offline" } else { "" }
+}
