@@ -3,3 +3,4 @@
 pub mod network;
 mod random;
 pub mod tasks;
+pub mod train;

@@ -3,20 +3,19 @@
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The generator that belongs to these numbers.
+/// The generator that belongs to these numbers: `key ← mix(key ⊕ part)` for each part, from 0.
 ///
-/// ```text
-/// key ← mix(key ⊕ part + golden ratio) for each part, mix being the finaliser of SplitMix64
-/// ```
+/// Of two lists that differ in their last part only, no two share a generator, since `mix` is a bijection.
 pub(crate) fn generator(parts: &[u64]) -> Xoshiro256PlusPlus {
-    let key = parts.iter().fold(0u64, |key, &part| mix((key ^ part).wrapping_add(0x9E37_79B9_7F4A_7C15)));
-    Xoshiro256PlusPlus::seed_from_u64(key)
+    Xoshiro256PlusPlus::seed_from_u64(parts.iter().fold(0, |key, &part| mix(key ^ part)))
 }
 
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
+/// A bijection of 64-bit numbers that spreads every input bit over all output bits: one step of SplitMix64.
+pub(crate) fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]
@@ -24,6 +23,13 @@ mod tests {
     use rand::RngExt;
 
     use super::*;
+
+    /// The first outputs of SplitMix64 started at 0 are published with the generator.
+    #[test]
+    fn mixing_counts_through_splitmix64() {
+        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(mix(0x9e37_79b9_7f4a_7c15), 0x6e78_9e6a_a1b9_65f4);
+    }
 
     #[test]
     fn the_order_of_parts_matters() {

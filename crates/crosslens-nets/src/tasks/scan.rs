@@ -3,8 +3,9 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::scan_grammar::{Action, Phrase, Word};
-use super::stream::{generator, mix};
+use super::stream::generator;
 use super::{END_WORD, Lengths, Split, Task, vocabulary};
+use crate::random::mix;
 
 /// How the phrases are divided between training and test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
