@@ -1,3 +1,25 @@
-//! crosslens-bench.
+//! The Crosslens side of the benchmarks: speaks the protocol of the peers' programs, so that a driver can take turns between them.
 
-fn main() {}
+mod protocol;
+mod train;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// One Adam step of an attention encoder-decoder.
+    Train(train::Arguments),
+}
+
+fn main() -> std::io::Result<()> {
+    match Arguments::parse().benchmark {
+        Benchmark::Train(arguments) => train::run(&arguments),
+    }
+}

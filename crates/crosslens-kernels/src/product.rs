@@ -50,28 +50,11 @@ impl<F: Real> Packed<F> {
         self.width = panel_width::<F>();
         let n_panels = self.columns.div_ceil(self.width);
         let panel_len = self.rows * self.width;
-        self.panels.clear();
         self.panels.resize(n_panels * panel_len, F::ZERO);
         if panel_len == 0 {
             return;
         }
-        for (number, panel) in self.panels.chunks_exact_mut(panel_len).enumerate() {
-            let from = number * self.width;
-            let to = (from + self.width).min(self.columns);
-            if matrix.has_contiguous_rows() {
-                for (row, lanes) in panel.chunks_exact_mut(self.width).enumerate() {
-                    lanes[..to - from].copy_from_slice(&matrix.row(row)[from..to]);
-                }
-            } else {
-                let turned = matrix.transposed();
-                for column in from..to {
-                    let elements = turned.row(column);
-                    for (lanes, &element) in panel.chunks_exact_mut(self.width).zip(elements) {
-                        lanes[column - from] = element;
-                    }
-                }
-            }
-        }
+        pulp::Arch::new().dispatch(Pack { packed: self, matrix });
     }
 
     /// Rows of the packed matrix.
@@ -119,10 +102,52 @@ pub fn add_transposed_product<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_
     while from < left.rows() {
         let to = (from + CHUNK_ROWS).min(left.rows());
         scratch.pack(right.row_range(from, to));
-        let chunk = left.row_range(from, to).transposed();
-        assert_eq!((chunk.rows(), right.columns()), (result.rows(), result.columns()), "shape of a transposed product");
-        pulp::Arch::new().dispatch(PackedProduct { result: &mut result, left: chunk, right: scratch, write: Write::Add });
+        let chunk = left.row_range(from, to);
+        assert_eq!((chunk.columns(), right.columns()), (result.rows(), result.columns()), "shape of a transposed product");
+        pulp::Arch::new().dispatch(TransposedProduct { result: &mut result, left: chunk, right: scratch });
         from = to;
+    }
+}
+
+struct Pack<'m, F: Real> {
+    packed: &'m mut Packed<F>,
+    matrix: Matrix<'m, F>,
+}
+
+impl<F: Real> WithSimd for Pack<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { packed, matrix } = self;
+        let width = 2 * lanes::<F, S>();
+        let (rows, columns) = (packed.rows, packed.columns);
+        for (number, panel) in packed.panels.chunks_exact_mut(rows * width).enumerate() {
+            let from = number * width;
+            let to = (from + width).min(columns);
+            if matrix.has_contiguous_rows() && to - from == width {
+                for (row, lanes) in panel.chunks_exact_mut(width).enumerate() {
+                    lanes.copy_from_slice(&matrix.row(row)[from..from + width]);
+                }
+                continue;
+            }
+            if to - from < width {
+                panel.fill(F::ZERO);
+            }
+            if matrix.has_contiguous_rows() {
+                for (row, lanes) in panel.chunks_exact_mut(width).enumerate() {
+                    lanes[..to - from].copy_from_slice(&matrix.row(row)[from..to]);
+                }
+            } else {
+                let turned = matrix.transposed();
+                for column in from..to {
+                    let elements = turned.row(column);
+                    for (lanes, &element) in panel.chunks_exact_mut(width).zip(elements) {
+                        lanes[column - from] = element;
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -161,15 +186,10 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
         let Self { result, left, right, write } = self;
         let (n_rows, depth, n_columns) = (left.rows(), left.columns(), right.columns);
         let width = right.width;
-        let by_rows = left.has_contiguous_rows();
         let (left, left_row, left_column) = left.parts();
         let (result, result_row) = result.parts_mut();
-        let (n_tiles, n_panels) = (n_rows.div_ceil(TILE_ROWS), n_columns.div_ceil(width.max(1)));
-        // The side whose reads jump about is walked along in the outer loop, so that it stays in the first-level cache.
-        let (n_outer, n_inner) = if by_rows { (n_panels, n_tiles) } else { (n_tiles, n_panels) };
-        for outer in 0..n_outer {
-            for inner in 0..n_inner {
-                let (row, column) = if by_rows { (inner * TILE_ROWS, outer * width) } else { (outer * TILE_ROWS, inner * width) };
+        for column in (0..n_columns).step_by(width.max(1)) {
+            for row in (0..n_rows).step_by(TILE_ROWS) {
                 let tile = Tile {
                     depth,
                     // SAFETY: `row < n_rows`, and every element of `left` was checked to lie in its slice when the matrix was made.
@@ -187,6 +207,55 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
                 };
                 // SAFETY: `n_rows − row` rows and `tile.width` columns from here lie inside the result.
                 unsafe { tile.run(simd, n_rows - row) };
+            }
+        }
+    }
+}
+
+/// `result += leftᵀ · right` for at most [`CHUNK_ROWS`] rows of `left`.
+struct TransposedProduct<'m, 'd, F: Real> {
+    result: &'m mut MatrixMut<'d, F>,
+    left: Matrix<'m, F>,
+    right: &'m Packed<F>,
+}
+
+impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { result, left, right } = self;
+        let (depth, n_rows, n_columns) = (left.rows(), left.columns(), right.columns);
+        let width = right.width;
+        // Columns of the left side lie a power of two apart, where the first-level cache holds only a few: copied once, read often.
+        let mut strip = [F::ZERO; CHUNK_ROWS * TILE_ROWS];
+        let (result, result_row) = result.parts_mut();
+        for row in (0..n_rows).step_by(TILE_ROWS) {
+            let height = TILE_ROWS.min(n_rows - row);
+            let (places, _) = strip.as_chunks_mut::<TILE_ROWS>();
+            for (place, inner) in places.iter_mut().zip(0..depth) {
+                match left.row(inner)[row..].first_chunk::<TILE_ROWS>() {
+                    Some(elements) => *place = *elements,
+                    None => place[..height].copy_from_slice(&left.row(inner)[row..]),
+                }
+            }
+            for column in (0..n_columns).step_by(width.max(1)) {
+                let tile = Tile {
+                    depth,
+                    left: strip.as_ptr(),
+                    left_row: 1,
+                    left_column: TILE_ROWS,
+                    // SAFETY: as in `PackedProduct`; the strip holds `depth ≤ CHUNK_ROWS` groups of `TILE_ROWS`.
+                    right: unsafe { right.panels.as_ptr().add(column * depth) },
+                    right_row: width,
+                    // SAFETY: `(row, column)` is an element of the result.
+                    result: unsafe { result.add(row * result_row + column) },
+                    result_row,
+                    width: width.min(n_columns - column),
+                    write: Write::Add,
+                };
+                // SAFETY: `height` rows and `tile.width` columns from here lie inside the result.
+                unsafe { tile.run(simd, height) };
             }
         }
     }

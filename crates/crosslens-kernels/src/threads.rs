@@ -1,11 +1,13 @@
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 /// A fixed number of threads that share out fixed pieces of work.
 ///
 /// The pieces do not depend on the number of threads, so neither does anything computed with them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Threads {
-    pool: Option<rayon::ThreadPool>,
+    pool: Option<Arc<rayon::ThreadPool>>,
 }
 
 impl Threads {
@@ -16,12 +18,20 @@ impl Threads {
             return Ok(Self { pool: None });
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().map_err(std::io::Error::other)?;
-        Ok(Self { pool: Some(pool) })
+        Ok(Self { pool: Some(Arc::new(pool)) })
     }
 
     /// How many threads work at once.
     pub fn count(&self) -> usize {
-        self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+        self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
+    }
+
+    /// Does `work` on one of the threads, so that each [`Threads::for_each`] inside it need not wake the team anew.
+    pub fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            None => work(),
+            Some(pool) => pool.install(work),
+        }
     }
 
     /// Does `work` once for each piece, with the piece's number.

@@ -111,8 +111,7 @@ impl<'a> Case<'a> {
         let mut moments = Moments::new(self.weights.len());
         for step in 1..=5 {
             engine.differentiate(&self.network, &self.weights, &self.pairs, self.feeding, 0);
-            let mut gradient = engine.gradient().to_vec();
-            moments.update(&mut self.weights, &mut gradient, &self.optimizer, self.learning_rate, engine.threads());
+            engine.update(&mut moments, &mut self.weights, &self.optimizer, self.learning_rate);
             if self.tensors.names().iter().any(|name| name.starts_with(&format!("after/{step}/"))) {
                 self.compare_parameters(&format!("after/{step}"), &self.weights);
             }

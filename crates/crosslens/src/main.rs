@@ -1,3 +1,43 @@
-//! crosslens.
+//! `crosslens`: trains encoder-decoder networks with attention and shows how they attend.
 
-fn main() {}
+mod choices;
+mod commands;
+mod failure;
+mod interrupt;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Shows how an encoder-decoder network attends, and why.
+///
+/// Without a command: trains the attention encoder-decoder on the one-to-one task.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Results go to standard output, everything else to standard error. Exit: 0 done, 1 failed or refused, 2 wrong usage."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Train(Box<commands::train::Arguments>),
+    Eval(commands::eval::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        None => commands::train::run(&commands::train::Arguments::default()),
+        Some(Command::Train(arguments)) => commands::train::run(&arguments),
+        Some(Command::Eval(arguments)) => commands::eval::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -161,17 +161,20 @@ pub(super) fn gru_reset_after_backward<F: Real>(
     d_hidden: &[F],
     d_previous: Option<&mut [F]>,
 ) {
-    gru_candidate_backward(n, gates, previous, d_hidden, d_previous);
     vectorised(
         #[inline(always)]
         || {
-            for (gates, inner) in gates.chunks_exact_mut(3 * n).zip(inner.chunks_exact_mut(n)) {
-                let (update_reset, d_candidate) = gates.split_at_mut(2 * n);
-                let reset = &mut update_reset[n..];
-                for i in 0..n {
-                    let (r, q, dc) = (reset[i], inner[i], d_candidate[i]);
-                    inner[i] = dc * r;
-                    reset[i] = dc * q * r * (F::ONE - r);
+            let mut d_previous = d_previous;
+            let rows = gates.chunks_exact_mut(3 * n).zip(inner.chunks_exact_mut(n)).zip(d_hidden.chunks_exact(n));
+            for (row, ((gates, inner), d_hidden)) in rows.enumerate() {
+                let (update_reset, candidate) = gates.split_at_mut(2 * n);
+                let (update, reset) = update_reset.split_at_mut(n);
+                let d_previous = d_previous.as_deref_mut().map(|all| &mut all[row * n..][..n]);
+                unblend_row(update, candidate, row_of(previous, row, n), d_hidden, d_previous);
+                for ((reset, inner), &d_candidate) in reset.iter_mut().zip(inner).zip(&*candidate) {
+                    let (r, q) = (*reset, *inner);
+                    *inner = d_candidate * r;
+                    *reset = d_candidate * q * r * (F::ONE - r);
                 }
             }
         },
@@ -270,26 +273,21 @@ fn blend_row<F: Real>(update: &[F], candidate: &[F], previous: Option<&[F]>, hid
 /// The gradient of [`blend_row`] through both activations.
 #[inline(always)]
 fn unblend_row<F: Real>(update: &mut [F], candidate: &mut [F], previous: Option<&[F]>, d_hidden: &[F], d_previous: Option<&mut [F]>) {
-    if let Some(d_previous) = d_previous {
-        for ((d_previous, &d_hidden), &u) in d_previous.iter_mut().zip(d_hidden).zip(&*update) {
-            *d_previous += d_hidden * u;
-        }
-    }
-    match previous {
-        Some(previous) => {
-            for (((u, c), &d), &previous) in update.iter_mut().zip(candidate).zip(d_hidden).zip(previous) {
+    match (previous, d_previous) {
+        (Some(previous), Some(d_previous)) => {
+            let states = previous.iter().zip(d_previous);
+            for (((u, c), &d), (&previous, d_previous)) in update.iter_mut().zip(candidate).zip(d_hidden).zip(states) {
                 let keep = F::ONE - *u;
-                let d_update = d * (previous - *c) * *u * keep;
+                *d_previous += d * *u;
+                *u = d * (previous - *c) * *u * keep;
                 *c = d * keep * (F::ONE - *c * *c);
-                *u = d_update;
             }
         }
-        None => {
+        _ => {
             for ((u, c), &d) in update.iter_mut().zip(candidate).zip(d_hidden) {
                 let keep = F::ONE - *u;
-                let d_update = -d * *c * *u * keep;
+                *u = -d * *c * *u * keep;
                 *c = d * keep * (F::ONE - *c * *c);
-                *u = d_update;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Runs a network on batches: what shards share, the threads, and the sum of their gradients.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
 use crosslens_analysis::Pair;
 use crosslens_kernels::{Packed, Real, Threads, add};
@@ -12,6 +13,7 @@ use super::layer::Context;
 use super::prepared::Prepared;
 use super::shard::{Job, Shard};
 use super::{Network, Outcome};
+use crate::train::{Moments, OptimizerConfig};
 
 /// Sentences in one shard. Fixed, so that results do not depend on threads.
 const SHARD_SENTENCES: usize = 32;
@@ -57,10 +59,19 @@ impl<F: Real> Shared<F> {
 pub struct Engine<F> {
     threads: Threads,
     shared: Shared<F>,
-    shards: Vec<Shard<F>>,
+    /// As many as threads ever worked at once; any of them serves any shard.
+    workspaces: Mutex<Vec<Box<Shard<F>>>>,
+    results: Vec<ShardResult<F>>,
     n_shards: usize,
     gradient: Vec<F>,
     scratch: Packed<F>,
+}
+
+/// What a shard leaves behind.
+#[derive(Clone, Debug, Default)]
+struct ShardResult<F> {
+    outcome: Outcome,
+    gradient: Vec<F>,
 }
 
 impl<F: Real> Engine<F> {
@@ -69,7 +80,8 @@ impl<F: Real> Engine<F> {
         Ok(Self {
             threads: Threads::new(n_threads)?,
             shared: Shared::default(),
-            shards: Vec::new(),
+            workspaces: Mutex::new(Vec::new()),
+            results: Vec::new(),
             n_shards: 0,
             gradient: Vec::new(),
             scratch: Packed::new(),
@@ -80,7 +92,7 @@ impl<F: Real> Engine<F> {
     ///
     /// Panics if a token is not in the network's vocabularies or a sentence is empty.
     pub fn evaluate(&mut self, network: &Network, weights: &[F], pairs: &[Pair], feeding: Feeding) -> Outcome {
-        self.run(network, weights, pairs, feeding, None, false)
+        self.run(network, weights, pairs, feeding, None, false, |_, _| ())
     }
 
     /// The same, and the gradient of the mean cross-entropy, found in [`Engine::gradient`].
@@ -89,9 +101,11 @@ impl<F: Real> Engine<F> {
     pub fn differentiate(&mut self, network: &Network, weights: &[F], pairs: &[Pair], feeding: Feeding, dropout_seed: u64) -> Outcome {
         let probability = network.config.dropout;
         let dropout = (probability > 0.0).then_some(Dropout { probability, seed: dropout_seed });
-        let outcome = self.run(network, weights, pairs, feeding, dropout, true);
-        self.sum_gradients(network, weights);
-        outcome
+        self.threads.clone().within(|| {
+            let outcome = self.run(network, weights, pairs, feeding, dropout, true, |_, _| ());
+            self.sum_gradients(network, weights);
+            outcome
+        })
     }
 
     /// The gradient left by [`Engine::differentiate`], in the order of the network's layout.
@@ -99,9 +113,10 @@ impl<F: Real> Engine<F> {
         &self.gradient
     }
 
-    /// The gradient, to be changed in place by an optimiser.
-    pub fn gradient_mut(&mut self) -> &mut [F] {
-        &mut self.gradient
+    /// Changes the weights along the gradient left by [`Engine::differentiate`]; returns the gradient's norm, L2 included.
+    pub fn update(&mut self, moments: &mut Moments<F>, weights: &mut [F], config: &OptimizerConfig, learning_rate: f64) -> f64 {
+        let Self { threads, gradient, .. } = self;
+        threads.within(|| moments.update(weights, gradient, config, learning_rate, threads))
     }
 
     /// The team of threads.
@@ -109,7 +124,9 @@ impl<F: Real> Engine<F> {
         &self.threads
     }
 
-    fn run(
+    /// Runs all shards; `look` sees each one's workspace and its number when it is done.
+    #[expect(clippy::too_many_arguments, reason = "internal; each caller states what it wants")]
+    pub(crate) fn run(
         &mut self,
         network: &Network,
         weights: &[F],
@@ -117,27 +134,29 @@ impl<F: Real> Engine<F> {
         feeding: Feeding,
         dropout: Option<Dropout>,
         with_gradient: bool,
+        look: impl Fn(usize, &Shard<F>) + Sync,
     ) -> Outcome {
         assert_eq!(weights.len(), network.layout.len(), "weights of another network");
         assert!(pairs.iter().all(|pair| !pair.source.is_empty() && !pair.target.is_empty()), "sentences are not empty");
         self.refresh(network, weights, pairs, feeding, with_gradient);
-        let Self { threads, shared, shards, n_shards, .. } = self;
+        let Self { threads, shared, workspaces, results, n_shards, .. } = self;
         let size = pairs.len().div_ceil(MAX_SHARDS).max(SHARD_SENTENCES);
         *n_shards = pairs.len().div_ceil(size);
-        shards.resize_with((*n_shards).max(shards.len()), Shard::default);
+        results.resize_with((*n_shards).max(results.len()), ShardResult::default);
         let n_words: usize = pairs.iter().map(|pair| pair.target.len()).sum();
         let gradient_weight = with_gradient.then(|| F::of(1.0 / n_words as f64));
         let context = Context { layout: &network.layout, weights, prepared: &shared.prepared };
-        let shared = &*shared;
-        threads.for_each(&mut shards[..*n_shards], |number, shard| {
+        let (shared, workspaces) = (&*shared, &*workspaces);
+        threads.for_each(&mut results[..*n_shards], |number, result| {
             let first_sentence = number * size;
             let pairs = &pairs[first_sentence..(first_sentence + size).min(pairs.len())];
-            shard.run(network, shared, context, Job { pairs, first_sentence, feeding, dropout, gradient_weight });
+            let mut shard = lock(workspaces).pop().unwrap_or_default();
+            let job = Job { pairs, first_sentence, feeding, dropout, gradient_weight };
+            result.outcome = shard.run(network, shared, context, job, &mut result.gradient);
+            look(number, &shard);
+            lock(workspaces).push(shard);
         });
-        let mut total = Outcome::default();
-        shards[..*n_shards].iter().for_each(|shard| total.add(&shard.outcome));
-        total.loss /= n_words.max(1) as f64;
-        total
+        results[..*n_shards].iter().fold(Outcome::default(), |total, result| total.with(&result.outcome))
     }
 
     fn refresh(&mut self, network: &Network, weights: &[F], pairs: &[Pair], feeding: Feeding, with_gradient: bool) {
@@ -160,16 +179,16 @@ impl<F: Real> Engine<F> {
     }
 
     fn sum_gradients(&mut self, network: &Network, weights: &[F]) {
-        let Self { threads, shared, shards, n_shards, gradient, scratch } = self;
+        let Self { threads, shared, results, n_shards, gradient, scratch, .. } = self;
         let len = network.layout.len() + shared.table_len();
         gradient.resize(len, F::ZERO);
-        let shards = &shards[..*n_shards];
+        let results = &results[..*n_shards];
         let mut chunks: Vec<&mut [F]> = gradient.chunks_mut(SUM_CHUNK).collect();
         threads.for_each(&mut chunks, |number, chunk| {
             let from = number * SUM_CHUNK;
-            chunk.copy_from_slice(&shards[0].gradient[from..from + chunk.len()]);
-            for shard in &shards[1..] {
-                add(chunk, &shard.gradient[from..from + chunk.len()]);
+            chunk.copy_from_slice(&results[0].gradient[from..from + chunk.len()]);
+            for result in &results[1..] {
+                add(chunk, &result.gradient[from..from + chunk.len()]);
             }
         });
         let (parameters, tables) = gradient.split_at_mut(network.layout.len());
@@ -181,9 +200,9 @@ impl<F: Real> Engine<F> {
         }
         gradient.truncate(network.layout.len());
     }
+}
 
-    /// The shards of the last batch, with the sentences' numbers.
-    pub(crate) fn shards(&self) -> &[Shard<F>] {
-        &self.shards[..self.n_shards]
-    }
+/// A workspace holds nothing that a panic could leave half-done: every run writes it anew.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

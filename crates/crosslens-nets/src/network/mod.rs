@@ -66,12 +66,18 @@ impl Outcome {
         self.right_phrases as f64 / self.phrases.max(1) as f64
     }
 
-    fn add(&mut self, other: &Self) {
-        self.loss += other.loss;
-        self.words += other.words;
-        self.right_words += other.right_words;
-        self.phrases += other.phrases;
-        self.right_phrases += other.right_phrases;
+    /// Both batches taken together.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        let words = self.words + other.words;
+        let loss = (self.loss * self.words as f64 + other.loss * other.words as f64) / words.max(1) as f64;
+        Self {
+            loss,
+            words,
+            right_words: self.right_words + other.right_words,
+            phrases: self.phrases + other.phrases,
+            right_phrases: self.right_phrases + other.right_phrases,
+        }
     }
 }
 

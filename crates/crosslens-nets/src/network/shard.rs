@@ -31,10 +31,7 @@ pub(crate) struct Shard<F> {
     /// Sentence-major.
     pub(crate) targets: Vec<Token>,
     pub(crate) predicted: Vec<Token>,
-    /// Gradients of all parameters, then of all tables.
-    pub(crate) gradient: Vec<F>,
     scratch: Packed<F>,
-    pub(crate) outcome: Outcome,
 }
 
 /// What to do with a shard.
@@ -50,8 +47,15 @@ pub(crate) struct Job<'a, F> {
 }
 
 impl<F: Real> Shard<F> {
-    /// Forward, loss and, if asked for, backward.
-    pub(crate) fn run(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, job: Job<'_, F>) {
+    /// Forward, loss and, if asked for, backward: `gradient` becomes that of all parameters, then of all tables.
+    pub(crate) fn run(
+        &mut self,
+        network: &Network,
+        shared: &Shared<F>,
+        context: Context<'_, F>,
+        job: Job<'_, F>,
+        gradient: &mut Vec<F>,
+    ) -> Outcome {
         let dropout = job.dropout.map(|dropout| (dropout, job.first_sentence));
         self.arrange(network, job);
         self.encode(network, shared, context, dropout);
@@ -73,19 +77,19 @@ impl<F: Real> Shard<F> {
             Feeding::Free => network.decoder.forward_free(&mut self.decoder, &mut self.attention, input),
         }
 
-        zeroed(&mut self.gradient, if job.gradient_weight.is_some() { network.layout.len() + shared.table_len() } else { 0 });
+        zeroed(gradient, if job.gradient_weight.is_some() { network.layout.len() + shared.table_len() } else { 0 });
         let gradients = job.gradient_weight.map(|row_weight| ReadoutGradients {
             d_input: &mut self.decoder.d_readout_input,
-            gradient: &mut self.gradient,
+            gradient,
             scratch: &mut self.scratch,
             row_weight,
         });
         let readout = &network.decoder.readout;
         let loss = readout.loss(&mut self.readout, &self.decoder.readout_input, &self.targets, &mut self.predicted, context, gradients);
-        self.outcome = self.judge(loss);
         if job.gradient_weight.is_some() {
-            self.backward(network, shared, context, dropout);
+            self.backward(network, shared, context, dropout, gradient);
         }
+        self.judge(loss)
     }
 
     fn arrange(&mut self, network: &Network, job: Job<'_, F>) {
@@ -157,8 +161,15 @@ impl<F: Real> Shard<F> {
         }
     }
 
-    fn backward(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, dropout: Option<(Dropout, usize)>) {
-        let Self { source, target, encoder, attention, decoder, gradient, scratch, .. } = self;
+    fn backward(
+        &mut self,
+        network: &Network,
+        shared: &Shared<F>,
+        context: Context<'_, F>,
+        dropout: Option<(Dropout, usize)>,
+        gradient: &mut [F],
+    ) {
+        let Self { source, target, encoder, attention, decoder, scratch, .. } = self;
         let sides = Sides { source, target };
         let table = network.decoder_table();
         let input = DecoderInput { sides, context, table: &shared.tables[table], local: &shared.target_tokens, dropout };
@@ -183,10 +194,9 @@ impl<F: Real> Shard<F> {
                 d_output.copy_from_slice(&attention.d_key_states[source.to_sentence[row] * d_key..][..d_key]);
             }
         }
-        self.hand_back(network, context);
+        self.hand_back(network, context, parameters);
 
-        let Self { source, encoder, gradient, scratch, .. } = self;
-        let (parameters, tables) = gradient.split_at_mut(network.layout.len());
+        let Self { source, encoder, scratch, .. } = self;
         encoder::backward(&network.encoder, encoder, source, context, dropout.is_some(), parameters, scratch);
         for (direction, layer) in network.encoder[0].directions() {
             let tokens = if direction == 0 { &self.source_tokens } else { &self.reversed_tokens };
@@ -198,7 +208,7 @@ impl<F: Real> Shard<F> {
     }
 
     /// Back through [`Shard::hand_over`].
-    fn hand_back(&mut self, network: &Network, context: Context<'_, F>) {
+    fn hand_back(&mut self, network: &Network, context: Context<'_, F>, gradient: &mut [F]) {
         if !network.is_recurrent() {
             return;
         }
@@ -217,7 +227,7 @@ impl<F: Real> Shard<F> {
             for (d, &start) in trace.d_start.iter_mut().zip(&trace.start) {
                 *d *= F::ONE - start * start;
             }
-            bridge.add_gradient(&self.bridges[number], &trace.d_start, context.layout, &mut self.gradient, &mut self.scratch);
+            bridge.add_gradient(&self.bridges[number], &trace.d_start, context.layout, gradient, &mut self.scratch);
             let m = self.target.n_sentences();
             self.d_bridge.resize(m * n, F::ZERO);
             let map = &context.prepared.get(bridge.map).backward;
@@ -228,7 +238,7 @@ impl<F: Real> Shard<F> {
     }
 
     fn judge(&self, loss: f64) -> Outcome {
-        let mut outcome = Outcome { loss, ..Outcome::default() };
+        let mut outcome = Outcome { loss: loss / self.target.n_rows() as f64, ..Outcome::default() };
         for sentence in 0..self.target.n_sentences() {
             let rows = self.target.sentence_rows(sentence);
             let right = rows.clone().filter(|&row| self.targets[row] == self.predicted[row]).count();

@@ -1,5 +1,13 @@
-//! Training: optimiser, schedule, and the loop over batches.
+//! Training: optimiser, schedule, the loop over batches, and the folder a run lives in.
 
+mod config;
+mod folder;
 mod optimizer;
+mod schedule;
+mod trainer;
 
+pub use config::{ConfigError, RunConfig, TrainingConfig};
+pub use folder::{FolderError, Progress, RunFolder, Unknown, Vocabularies, parse_config, read_config};
 pub use optimizer::{Moments, OptimizerConfig};
+pub use schedule::Schedule;
+pub use trainer::{Ending, Event, Metrics, Observer, Run, Samples, TrainError, Trained, Wish, evaluate};

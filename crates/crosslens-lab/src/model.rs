@@ -1,0 +1,78 @@
+use std::path::{Path, PathBuf};
+
+use crosslens_nets::network::{Engine, Feeding, Network, Outcome};
+use crosslens_nets::tasks::{Split, Task};
+use crosslens_nets::train::{ConfigError, FolderError, RunConfig, RunFolder, Samples, evaluate};
+
+/// Why a model cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The folder holds no run.
+    #[error("`{path}` holds no run: there is no run.toml in it")]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The run has no model yet.
+    #[error("`{path}` holds a run without a model: it was stopped before it could save one")]
+    NoModel {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The configuration makes no sense.
+    #[error("`{path}`: {source}")]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ConfigError,
+    },
+}
+
+/// A network trained here, with its weights and its task.
+pub struct TrainedModel {
+    /// How it was trained.
+    pub config: RunConfig,
+    /// What it learnt.
+    pub task: Box<dyn Task>,
+    /// What it is made of.
+    pub network: Network,
+    /// What it learnt it with.
+    pub weights: Vec<f32>,
+}
+
+impl TrainedModel {
+    /// Opens a run folder.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let folder = RunFolder::at(path);
+        if !folder.holds_run() {
+            return Err(OpenError::NoRun { path: path.to_owned() });
+        }
+        let config = folder.read_config()?;
+        let wrong = |source: ConfigError| OpenError::Config { path: path.join("run.toml"), source };
+        config.check().map_err(wrong)?;
+        let task = config.task.build().map_err(|error| wrong(error.into()))?;
+        let (source, target) = (task.source_vocabulary(), task.target_vocabulary());
+        let vocabularies = folder.read_vocabularies()?;
+        if (&vocabularies.source, &vocabularies.target) != (source, target) {
+            let what = "its words are not those of the task in run.toml".to_owned();
+            return Err(FolderError::Bad { path: path.join("vocab.json"), what }.into());
+        }
+        let mut network = Network::new(&config.network, source.len(), target.len(), config.seed).map_err(|error| wrong(error.into()))?;
+        if !path.join("model.safetensors").exists() {
+            return Err(OpenError::NoModel { path: path.to_owned() });
+        }
+        let weights = folder.read_model(&mut network)?;
+        Ok(Self { config, task, network, weights })
+    }
+
+    /// Loss and accuracy on fresh test sentences.
+    pub fn evaluate(&self, engine: &mut Engine<f32>, seed: u64, n_samples: usize, feeding: Feeding) -> Outcome {
+        let samples = Samples { split: Split::Test, seed, n_samples };
+        evaluate(self.task.as_ref(), &self.network, engine, &self.weights, samples, feeding)
+    }
+}

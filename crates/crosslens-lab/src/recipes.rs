@@ -1,0 +1,118 @@
+//! The configurations shipped with the program, in `configs/`; each says in its first line what to expect.
+
+use std::path::Path;
+
+use crosslens_nets::network::{Family, Inputs, NetworkConfig};
+use crosslens_nets::tasks::TaskConfig;
+use crosslens_nets::train::{RunConfig, parse_config};
+
+/// One shipped configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe {
+    /// Its file's name without the ending.
+    pub name: &'static str,
+    /// What the user calls the task.
+    pub task: &'static str,
+    /// Its family of networks.
+    pub family: Family,
+    /// The file.
+    pub text: &'static str,
+}
+
+macro_rules! recipe {
+    ($task:literal, $family:ident, $name:literal) => {
+        Recipe { name: $name, task: $task, family: Family::$family, text: include_str!(concat!("../../../configs/", $name, ".toml")) }
+    };
+}
+
+/// Every shipped configuration.
+pub const RECIPES: &[Recipe] = &[
+    recipe!("one-to-one", Aed, "one-to-one-aed"),
+    recipe!("one-to-one", Ao, "one-to-one-ao"),
+    recipe!("one-to-one", Bahdanau, "one-to-one-bahdanau"),
+    recipe!("one-to-one", Luong, "one-to-one-luong"),
+    recipe!("one-to-one", Ved, "one-to-one-ved"),
+    recipe!("reverse", Aed, "reverse-aed"),
+    recipe!("reverse", Ao, "reverse-ao"),
+    recipe!("escan", Aed, "escan-aed"),
+    recipe!("escan", Ao, "escan-ao"),
+    recipe!("escan", Bahdanau, "escan-bahdanau"),
+    recipe!("escan", Luong, "escan-luong"),
+];
+
+impl Recipe {
+    /// The configuration it holds.
+    pub fn config(&self) -> RunConfig {
+        parse_config(Path::new(self.name), self.text).expect("shipped configurations are read in the tests")
+    }
+
+    /// Its first line, without the comment sign: what to expect of it.
+    pub fn promise(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+}
+
+/// The names a user may give for a task, in the order of the help text.
+pub const TASKS: &[&str] = &["one-to-one", "reverse", "escan", "scan", "sort"];
+
+/// What a network of this family learns this task with; `None` for a task nobody knows.
+///
+/// A shipped configuration where there is one; else the family's recipe for the task most alike.
+pub fn default_config(task: &str, family: Family) -> Option<RunConfig> {
+    let find = |task: &str| RECIPES.iter().find(|recipe| recipe.task == task && recipe.family == family).map(Recipe::config);
+    if let Some(config) = find(task) {
+        return Some(config);
+    }
+    let task_config = match task {
+        "reverse" => find_task("reverse"),
+        other => TaskConfig::named(other),
+    }?;
+    let alike = if task == "scan" { "escan" } else { "one-to-one" };
+    let mut config = find(alike).or_else(|| find("one-to-one"))?;
+    config.task = task_config;
+    config.network.inputs = match config.network.inputs {
+        Inputs::OneHot { .. } => Inputs::OneHot { size: 0 },
+        learned => learned,
+    };
+    Some(config)
+}
+
+fn find_task(task: &str) -> Option<TaskConfig> {
+    RECIPES.iter().find(|recipe| recipe.task == task).map(|recipe| recipe.config().task)
+}
+
+/// Changes the family of a configuration, keeping what both can have.
+pub fn with_family(config: &mut RunConfig, family: Family) {
+    let old = &config.network;
+    config.network =
+        NetworkConfig { cell: old.cell, layers: old.layers, hidden: old.hidden, inputs: old.inputs, ..NetworkConfig::of(family) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recipe_is_what_its_name_says_and_can_be_built() {
+        for recipe in RECIPES {
+            let config = recipe.config();
+            config.check().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
+            config.task.build().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
+            assert_eq!(config.network.family, recipe.family, "{}", recipe.name);
+            assert_eq!(format!("{}-{}", recipe.task, recipe.family.name()), recipe.name);
+            assert!(recipe.promise().contains('%'), "{} does not say what accuracy to expect: {}", recipe.name, recipe.promise());
+        }
+    }
+
+    #[test]
+    fn every_task_has_a_default_for_every_family() {
+        for task in TASKS {
+            for family in Family::ALL {
+                let config = default_config(task, family).unwrap_or_else(|| panic!("{task} for {}", family.name()));
+                config.check().unwrap_or_else(|error| panic!("{task} for {}: {error}", family.name()));
+                assert_eq!(config.network.family, family);
+            }
+        }
+        assert!(default_config("one-two-one", Family::Aed).is_none());
+    }
+}

@@ -1,0 +1,408 @@
+//! The run folder: `run.toml`, `vocab.json`, `metrics.jsonl`, `checkpoint.safetensors`, `model.safetensors`.
+//!
+//! Every file is written under a temporary name, synced and renamed, so that a kill leaves the old one or the new one. Every file read is
+//! checked before it is believed.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crosslens_analysis::Vocabulary;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+
+use super::{Metrics, Moments, RunConfig};
+use crate::network::Network;
+
+/// Largest `run.toml`, `vocab.json` and `metrics.jsonl` that are read.
+const MAX_TEXT_BYTES: u64 = 64 << 20;
+/// Room for a safetensors header beside the numbers expected.
+const MAX_HEADER_BYTES: u64 = 16 << 20;
+const CHECKPOINT_FORMAT: &str = "crosslens-checkpoint/1";
+const MODEL_FORMAT: &str = "crosslens-model/1";
+
+/// Why a run folder cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// The system says no.
+    #[error("cannot {action} `{path}`")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("`{path}` is damaged or not ours: {what}")]
+    Bad {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The configuration cannot be read.
+    #[error("`{path}`: {message}")]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What the parser says, with the line.
+        message: String,
+        /// The unknown key or value, and what could have been meant.
+        unknown: Option<Unknown>,
+    },
+}
+
+/// A key or value nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What was written.
+    pub written: String,
+    /// What is known in that place.
+    pub known: Vec<String>,
+}
+
+/// Both vocabularies, as in `vocab.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabularies {
+    /// Words of the source.
+    pub source: Vocabulary,
+    /// Words of the target.
+    pub target: Vocabulary,
+}
+
+/// Where training stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// The weights.
+    pub weights: Vec<f32>,
+    /// The optimiser's moments and step.
+    pub moments: Moments<f32>,
+    /// Sum of the training losses since the last evaluation, and how many.
+    pub loss_sum: f64,
+    /// How many losses are in the sum.
+    pub loss_count: u64,
+    /// Seconds trained so far.
+    pub seconds: f64,
+    /// Whether the run has ended, by its steps or early.
+    pub finished: bool,
+}
+
+/// A folder that holds a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// The folder at a path, whether it exists or not.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is a run in it.
+    pub fn holds_run(&self) -> bool {
+        self.file("run.toml").exists()
+    }
+
+    /// Whether training can go on from a checkpoint.
+    pub fn holds_checkpoint(&self) -> bool {
+        self.file("checkpoint.safetensors").exists()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Makes the folder and writes the configuration and the vocabularies; forgets an older run's results.
+    pub fn create(&self, config: &RunConfig, vocabularies: &Vocabularies) -> Result<(), FolderError> {
+        std::fs::create_dir_all(&self.path).map_err(|source| FolderError::Io { action: "create", path: self.path.clone(), source })?;
+        for name in ["checkpoint.safetensors", "model.safetensors", "metrics.jsonl"] {
+            let path = self.file(name);
+            match std::fs::remove_file(&path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(FolderError::Io { action: "remove", path, source });
+                }
+                _ => {}
+            }
+        }
+        self.write_config(config)?;
+        let text = serde_json::to_vec_pretty(vocabularies).expect("vocabularies are lists of strings");
+        self.write("vocab.json", &text)
+    }
+
+    /// Writes `run.toml`.
+    pub fn write_config(&self, config: &RunConfig) -> Result<(), FolderError> {
+        self.write("run.toml", toml::to_string_pretty(config).expect("a configuration is tables of plain values").as_bytes())
+    }
+
+    /// Reads `run.toml`.
+    pub fn read_config(&self) -> Result<RunConfig, FolderError> {
+        read_config(&self.file("run.toml"))
+    }
+
+    /// Reads `vocab.json`.
+    pub fn read_vocabularies(&self) -> Result<Vocabularies, FolderError> {
+        let path = self.file("vocab.json");
+        let text = read_text(&path)?;
+        serde_json::from_str(&text).map_err(|error| FolderError::Bad { path, what: error.to_string() })
+    }
+
+    /// Replaces `metrics.jsonl`.
+    pub fn write_metrics(&self, metrics: &[Metrics]) -> Result<(), FolderError> {
+        let mut text = Vec::new();
+        for line in metrics {
+            serde_json::to_writer(&mut text, line).expect("metrics are plain numbers");
+            text.push(b'\n');
+        }
+        self.write("metrics.jsonl", &text)
+    }
+
+    /// Adds a line to `metrics.jsonl`. A kill can leave half a line; [`RunFolder::read_metrics`] passes over it.
+    pub fn append_metrics(&self, metrics: &Metrics) -> Result<(), FolderError> {
+        let path = self.file("metrics.jsonl");
+        let mut line = serde_json::to_vec(metrics).expect("metrics are plain numbers");
+        line.push(b'\n');
+        let append = || {
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
+            file.write_all(&line)?;
+            file.sync_data()
+        };
+        append().map_err(|source| FolderError::Io { action: "write", path: path.clone(), source })
+    }
+
+    /// Reads the whole lines of `metrics.jsonl`; none if it is not there.
+    pub fn read_metrics(&self) -> Result<Vec<Metrics>, FolderError> {
+        let path = self.file("metrics.jsonl");
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let mut metrics = Vec::new();
+        let text = read_text(&path)?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        for (number, line) in whole.lines().enumerate() {
+            let bad = |error: serde_json::Error| FolderError::Bad { path: path.clone(), what: format!("line {}: {error}", number + 1) };
+            metrics.push(serde_json::from_str(line).map_err(bad)?);
+        }
+        Ok(metrics)
+    }
+
+    /// Writes `checkpoint.safetensors`.
+    pub fn write_checkpoint(&self, network: &Network, progress: &Progress) -> Result<(), FolderError> {
+        let vectors = [("weights", &progress.weights), ("first", &progress.moments.first), ("second", &progress.moments.second)];
+        let bytes: Vec<(&str, Vec<u8>)> = vectors.iter().map(|(name, vector)| (*name, bytes_of(vector))).collect();
+        let views = bytes.iter().map(|(name, bytes)| (*name, view(Dtype::F32, &[network.layout().len()], bytes)));
+        let facts = [
+            ("format", CHECKPOINT_FORMAT.to_owned()),
+            ("step", progress.moments.steps.to_string()),
+            ("loss_sum_bits", format!("{:016x}", progress.loss_sum.to_bits())),
+            ("loss_count", progress.loss_count.to_string()),
+            ("seconds", progress.seconds.to_string()),
+            ("finished", progress.finished.to_string()),
+        ];
+        self.write_tensors("checkpoint.safetensors", views, &facts)
+    }
+
+    /// Reads `checkpoint.safetensors` for this network.
+    pub fn read_checkpoint(&self, network: &Network) -> Result<Progress, FolderError> {
+        let path = self.file("checkpoint.safetensors");
+        let n = network.layout().len();
+        let bytes = read_bounded(&path, 12 * n as u64 + MAX_HEADER_BYTES)?;
+        let file = TensorFile::parse(path, &bytes, CHECKPOINT_FORMAT)?;
+        let bits = u64::from_str_radix(file.fact("loss_sum_bits")?, 16).map_err(|_| file.bad("loss_sum_bits is no number"))?;
+        Ok(Progress {
+            weights: file.numbers("weights", &[n])?,
+            moments: Moments { first: file.numbers("first", &[n])?, second: file.numbers("second", &[n])?, steps: file.parsed("step")? },
+            loss_sum: f64::from_bits(bits),
+            loss_count: file.parsed("loss_count")?,
+            seconds: file.parsed("seconds")?,
+            finished: file.parsed("finished")?,
+        })
+    }
+
+    /// Writes `model.safetensors`: every parameter by its name, and the rotation of the positions.
+    pub fn write_model(&self, network: &Network, weights: &[f32]) -> Result<(), FolderError> {
+        let bytes = bytes_of(weights);
+        let parameters = network.layout().tensors().iter().map(|tensor| {
+            let range = tensor.range();
+            (tensor.name.as_str(), view(Dtype::F32, &tensor.shape, &bytes[4 * range.start..4 * range.end]))
+        });
+        let rotation: Option<Vec<u8>> = network.rotation().map(|rotation| rotation.iter().flat_map(|x| x.to_le_bytes()).collect());
+        let d = network.d_input();
+        let constants = rotation.iter().map(|bytes| (ROTATION, view(Dtype::F64, &[d, d], bytes)));
+        self.write_tensors("model.safetensors", parameters.chain(constants), &[("format", MODEL_FORMAT.to_owned())])
+    }
+
+    /// Reads `model.safetensors` into this network; returns the weights.
+    pub fn read_model(&self, network: &mut Network) -> Result<Vec<f32>, FolderError> {
+        let path = self.file("model.safetensors");
+        let n_constants = network.rotation().map_or(0, <[f64]>::len) as u64;
+        let bytes = read_bounded(&path, 4 * network.layout().len() as u64 + 8 * n_constants + MAX_HEADER_BYTES)?;
+        let file = TensorFile::parse(path, &bytes, MODEL_FORMAT)?;
+        let mut weights = vec![0.0; network.layout().len()];
+        for tensor in network.layout().tensors() {
+            weights[tensor.range()].copy_from_slice(&file.numbers(&tensor.name, &tensor.shape)?);
+        }
+        if network.rotation().is_some() {
+            let d = network.d_input();
+            network.set_rotation(file.numbers_f64(ROTATION, &[d, d])?);
+        }
+        Ok(weights)
+    }
+
+    fn write_tensors<'a>(
+        &self,
+        name: &str,
+        tensors: impl Iterator<Item = (&'a str, TensorView<'a>)>,
+        facts: &[(&str, String)],
+    ) -> Result<(), FolderError> {
+        let facts = facts.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let bytes = safetensors::serialize(tensors, Some(facts)).expect("views were made of whole tensors");
+        self.write(name, &bytes)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FolderError> {
+        let path = self.file(name);
+        write_atomically(&path, bytes).map_err(|source| FolderError::Io { action: "write", path, source })
+    }
+}
+
+const ROTATION: &str = "positions.rotation";
+
+/// Reads a configuration from any path.
+pub fn read_config(path: &Path) -> Result<RunConfig, FolderError> {
+    parse_config(path, &read_text(path)?)
+}
+
+/// Parses a configuration; `path` is for messages.
+pub fn parse_config(path: &Path, text: &str) -> Result<RunConfig, FolderError> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        FolderError::Config {
+            path: path.to_owned(),
+            message: format!("{place}{}", error.message().lines().next().unwrap_or_default()),
+            unknown: Unknown::from_message(error.message()),
+        }
+    })
+}
+
+impl Unknown {
+    /// From messages such as ``unknown field `stepz`, expected one of `steps`, `batch` ``.
+    fn from_message(message: &str) -> Option<Self> {
+        if !message.starts_with("unknown ") {
+            return None;
+        }
+        let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
+        Some(Self { written: quoted.next()?, known: quoted.collect() })
+    }
+}
+
+/// Bytes to a temporary file beside `path`, synced, then renamed over it.
+fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = new_file_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
+    if let Ok(folder) = std::fs::File::open(folder) {
+        folder.sync_all().ok();
+    }
+    Ok(())
+}
+
+/// A temporary file with the rights an ordinary new file would have.
+fn new_file_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".crosslens-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+fn read_text(path: &Path) -> Result<String, FolderError> {
+    let bytes = read_bounded(path, MAX_TEXT_BYTES)?;
+    String::from_utf8(bytes).map_err(|_| FolderError::Bad { path: path.to_owned(), what: "it is not UTF-8 text".into() })
+}
+
+fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, FolderError> {
+    let io = |source| FolderError::Io { action: "read", path: path.to_owned(), source };
+    let len = std::fs::metadata(path).map_err(io)?.len();
+    if len > most {
+        let what = format!("it is {len} bytes long, at most {most} were expected");
+        return Err(FolderError::Bad { path: path.to_owned(), what });
+    }
+    std::fs::read(path).map_err(io)
+}
+
+fn bytes_of(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn view<'a>(dtype: Dtype, shape: &[usize], bytes: &'a [u8]) -> TensorView<'a> {
+    TensorView::new(dtype, shape.to_vec(), bytes).expect("as many bytes as the shape says")
+}
+
+/// A parsed safetensors file and its path, for messages.
+struct TensorFile<'a> {
+    path: PathBuf,
+    tensors: SafeTensors<'a>,
+    facts: std::collections::HashMap<String, String>,
+}
+
+impl<'a> TensorFile<'a> {
+    fn parse(path: PathBuf, bytes: &'a [u8], format: &str) -> Result<Self, FolderError> {
+        let bad = |error: safetensors::SafeTensorError| FolderError::Bad { path: path.clone(), what: error.to_string() };
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(bad)?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(bad)?;
+        let file = Self { facts: header.metadata().clone().unwrap_or_default(), tensors, path };
+        match file.fact("format")? {
+            found if found == format => Ok(file),
+            found => Err(file.bad(&format!("its format is `{found}`, `{format}` was expected"))),
+        }
+    }
+
+    fn bad(&self, what: &str) -> FolderError {
+        FolderError::Bad { path: self.path.clone(), what: what.to_owned() }
+    }
+
+    fn fact(&self, name: &str) -> Result<&str, FolderError> {
+        self.facts.get(name).map(String::as_str).ok_or_else(|| self.bad(&format!("it has no `{name}` in its metadata")))
+    }
+
+    fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<T, FolderError> {
+        self.fact(name)?.parse().map_err(|_| self.bad(&format!("its `{name}` is not readable")))
+    }
+
+    fn data(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&'a [u8], FolderError> {
+        let tensor = self.tensors.tensor(name).map_err(|_| self.bad(&format!("it has no tensor `{name}`")))?;
+        if tensor.dtype() != dtype || tensor.shape() != shape {
+            return Err(self.bad(&format!(
+                "`{name}` is {:?} of shape {:?}, {dtype:?} of shape {shape:?} was expected",
+                tensor.dtype(),
+                tensor.shape()
+            )));
+        }
+        Ok(tensor.data())
+    }
+
+    fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, FolderError> {
+        let (chunks, _) = self.data(name, Dtype::F32, shape)?.as_chunks::<4>();
+        let numbers: Vec<f32> = chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        if numbers.iter().all(|number| number.is_finite()) { Ok(numbers) } else { Err(self.bad(&format!("`{name}` is not finite"))) }
+    }
+
+    fn numbers_f64(&self, name: &str, shape: &[usize]) -> Result<Vec<f64>, FolderError> {
+        let (chunks, _) = self.data(name, Dtype::F64, shape)?.as_chunks::<8>();
+        let numbers: Vec<f64> = chunks.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        if numbers.iter().all(|number| number.is_finite()) { Ok(numbers) } else { Err(self.bad(&format!("`{name}` is not finite"))) }
+    }
+}

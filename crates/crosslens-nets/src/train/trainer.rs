@@ -1,0 +1,298 @@
+//! The loop: batches, updates, evaluations, checkpoints.
+
+use std::time::Instant;
+
+use crosslens_analysis::Pair;
+use serde::{Deserialize, Serialize};
+
+use super::folder::{FolderError, Progress, RunFolder, Vocabularies};
+use super::{ConfigError, Moments, RunConfig};
+use crate::network::{Engine, Feeding, Network, Outcome};
+use crate::tasks::{Split, Task};
+
+/// One line of `metrics.jsonl`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    /// Updates made.
+    pub step: u64,
+    /// Mean cross-entropy of the training batches since the line before.
+    pub train_loss: f64,
+    /// Free-running cross-entropy on fresh sentences.
+    pub loss: f64,
+    /// Share of fresh sentences with every step right, free-running.
+    pub phrase_accuracy: f64,
+    /// Share of their steps right.
+    pub word_accuracy: f64,
+    /// Norm of the last gradient, L2 included, before clipping.
+    pub gradient_norm: f64,
+    /// Learning rate of the last update.
+    pub learning_rate: f64,
+    /// Seconds trained so far.
+    pub seconds: f64,
+}
+
+/// What happens while a network trains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// Training begins, or goes on after `step` updates.
+    Started {
+        /// Updates already made.
+        step: u64,
+        /// Updates to make in all.
+        steps: u64,
+        /// Trained numbers.
+        parameters: usize,
+    },
+    /// An update was made.
+    Updated {
+        /// Updates made.
+        step: u64,
+        /// Cross-entropy of the batch.
+        loss: f64,
+    },
+    /// Fresh sentences were tried.
+    Evaluated(&'a Metrics),
+}
+
+/// What an observer wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// To go on.
+    GoOn,
+    /// To save and stop.
+    Stop,
+}
+
+/// Is told what happens and may ask to stop.
+pub trait Observer {
+    /// Something happened.
+    fn observe(&mut self, event: Event<'_>) -> Wish;
+}
+
+impl<O: FnMut(Event<'_>) -> Wish> Observer for O {
+    fn observe(&mut self, event: Event<'_>) -> Wish {
+        self(event)
+    }
+}
+
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All steps were made, or the accuracy asked for was reached.
+    Finished,
+    /// The observer asked to stop; the run can go on.
+    Interrupted,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trained {
+    /// Why it ended.
+    pub ending: Ending,
+    /// The last evaluation, if there was one.
+    pub metrics: Option<Metrics>,
+    /// Updates made.
+    pub steps: u64,
+    /// Seconds trained, over all sessions.
+    pub seconds: f64,
+    /// Trained numbers.
+    pub parameters: usize,
+}
+
+/// Why training failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// The configuration makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The run folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Threads cannot be started.
+    #[error("cannot start {n_threads} threads")]
+    Threads {
+        /// How many were asked for.
+        n_threads: usize,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The loss or its gradient is no longer a number.
+    #[error("the {what} became {value} at step {step}; the checkpoint of step {kept} is kept")]
+    Diverged {
+        /// Loss or gradient.
+        what: &'static str,
+        /// What it was.
+        value: f64,
+        /// The update it happened in, counted from 1.
+        step: u64,
+        /// The last good checkpoint.
+        kept: u64,
+    },
+}
+
+/// A run that can be trained: checked configuration, task, network, folder.
+pub struct Run {
+    config: RunConfig,
+    task: Box<dyn Task>,
+    network: Network,
+    folder: RunFolder,
+}
+
+impl Run {
+    /// Checks everything before any work; writes nothing.
+    pub fn prepare(config: RunConfig, folder: RunFolder) -> Result<Self, ConfigError> {
+        config.check()?;
+        let task = config.task.build()?;
+        let network = Network::new(&config.network, task.source_vocabulary().len(), task.target_vocabulary().len(), config.seed)?;
+        Ok(Self { config, task, network, folder })
+    }
+
+    /// The network, without weights.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Trains from the start, in a folder of its own.
+    pub fn start(&self, n_threads: usize, observer: &mut dyn Observer) -> Result<Trained, TrainError> {
+        let vocabularies = Vocabularies { source: self.task.source_vocabulary().clone(), target: self.task.target_vocabulary().clone() };
+        self.folder.create(&self.config, &vocabularies)?;
+        let weights = self.network.draw_weights(self.config.seed);
+        let moments = Moments::new(weights.len());
+        let progress = Progress { weights, moments, loss_sum: 0.0, loss_count: 0, seconds: 0.0, finished: false };
+        self.folder.write_checkpoint(&self.network, &progress)?;
+        self.train(progress, Vec::new(), n_threads, observer)
+    }
+
+    /// Goes on from the folder's checkpoint.
+    pub fn resume(&self, n_threads: usize, observer: &mut dyn Observer) -> Result<Trained, TrainError> {
+        let mut progress = self.folder.read_checkpoint(&self.network)?;
+        let step = progress.moments.steps;
+        let mut metrics = self.folder.read_metrics()?;
+        metrics.retain(|line| line.step <= step);
+        self.folder.write_config(&self.config)?;
+        self.folder.write_metrics(&metrics)?;
+        progress.finished &= step >= self.config.training.steps || self.reached(metrics.last());
+        self.train(progress, metrics, n_threads, observer)
+    }
+
+    fn reached(&self, metrics: Option<&Metrics>) -> bool {
+        metrics.is_some_and(|metrics| metrics.phrase_accuracy >= self.config.training.stop_at)
+    }
+
+    fn train(
+        &self,
+        mut progress: Progress,
+        mut metrics: Vec<Metrics>,
+        n_threads: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<Trained, TrainError> {
+        let training = &self.config.training;
+        let mut engine = Engine::new(n_threads).map_err(|source| TrainError::Threads { n_threads, source })?;
+        let parameters = self.network.layout().len();
+        let mut kept = progress.moments.steps;
+        let mut wish = observer.observe(Event::Started { step: kept, steps: training.steps, parameters });
+        let (before, clock) = (progress.seconds, Instant::now());
+        let mut pairs = Vec::with_capacity(training.batch);
+        while !progress.finished && wish == Wish::GoOn && progress.moments.steps < training.steps {
+            let step = progress.moments.steps;
+            let learning_rate = training.learning_rate * training.schedule.factor(step, training.warm_up);
+            self.draw(&mut pairs, Split::Train, self.config.seed, step * training.batch as u64, training.batch);
+            let dropout_seed = crate::random::mix(self.config.seed ^ crate::random::mix(step));
+            let outcome = engine.differentiate(&self.network, &progress.weights, &pairs, training.feeding, dropout_seed);
+            if !outcome.loss.is_finite() {
+                return Err(TrainError::Diverged { what: "loss", value: outcome.loss, step: step + 1, kept });
+            }
+            let gradient_norm = engine.update(&mut progress.moments, &mut progress.weights, &self.config.optimizer, learning_rate);
+            if !gradient_norm.is_finite() {
+                return Err(TrainError::Diverged { what: "gradient", value: gradient_norm, step: step + 1, kept });
+            }
+            progress.loss_sum += outcome.loss;
+            progress.loss_count += 1;
+            let step = step + 1;
+            wish = observer.observe(Event::Updated { step, loss: outcome.loss });
+
+            if step.is_multiple_of(training.evaluate_every) || step == training.steps {
+                let outcome =
+                    self.evaluate(&mut engine, &progress.weights, Split::Test, self.config.seed, training.evaluate_samples, Feeding::Free);
+                if !outcome.loss.is_finite() {
+                    return Err(TrainError::Diverged { what: "loss", value: outcome.loss, step, kept });
+                }
+                progress.seconds = before + clock.elapsed().as_secs_f64();
+                let line = Metrics {
+                    step,
+                    train_loss: progress.loss_sum / progress.loss_count.max(1) as f64,
+                    loss: outcome.loss,
+                    phrase_accuracy: outcome.phrase_accuracy(),
+                    word_accuracy: outcome.word_accuracy(),
+                    gradient_norm,
+                    learning_rate,
+                    seconds: progress.seconds,
+                };
+                (progress.loss_sum, progress.loss_count) = (0.0, 0);
+                metrics.push(line);
+                progress.finished = step == training.steps || self.reached(Some(&line));
+                self.folder.append_metrics(&line)?;
+                self.folder.write_checkpoint(&self.network, &progress)?;
+                kept = step;
+                if observer.observe(Event::Evaluated(&line)) == Wish::Stop {
+                    wish = Wish::Stop;
+                }
+            }
+        }
+        progress.seconds = before + clock.elapsed().as_secs_f64();
+        if kept < progress.moments.steps {
+            self.folder.write_checkpoint(&self.network, &progress)?;
+        }
+        self.folder.write_model(&self.network, &progress.weights)?;
+        let ending = if progress.finished { Ending::Finished } else { Ending::Interrupted };
+        Ok(Trained { ending, metrics: metrics.last().copied(), steps: progress.moments.steps, seconds: progress.seconds, parameters })
+    }
+
+    fn draw(&self, pairs: &mut Vec<Pair>, split: Split, seed: u64, first: u64, n_pairs: usize) {
+        pairs.clear();
+        pairs.extend((0..n_pairs as u64).map(|number| self.task.pair(split, seed, first + number)));
+    }
+
+    fn evaluate(&self, engine: &mut Engine<f32>, weights: &[f32], split: Split, seed: u64, n_samples: usize, feeding: Feeding) -> Outcome {
+        evaluate(self.task.as_ref(), &self.network, engine, weights, Samples { split, seed, n_samples }, feeding)
+    }
+}
+
+/// Sentences to judge a network on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Samples {
+    /// From which stream.
+    pub split: Split,
+    /// Of which seed.
+    pub seed: u64,
+    /// How many.
+    pub n_samples: usize,
+}
+
+/// Sentences evaluated at a time, so that memory does not grow with their number.
+const EVALUATION_BATCH: usize = 256;
+
+/// Loss and accuracy on fresh sentences of a task.
+pub fn evaluate(
+    task: &dyn Task,
+    network: &Network,
+    engine: &mut Engine<f32>,
+    weights: &[f32],
+    samples: Samples,
+    feeding: Feeding,
+) -> Outcome {
+    let mut total = Outcome::default();
+    let mut pairs = Vec::with_capacity(EVALUATION_BATCH.min(samples.n_samples));
+    let mut first = 0;
+    while first < samples.n_samples {
+        let n_pairs = EVALUATION_BATCH.min(samples.n_samples - first);
+        pairs.clear();
+        pairs.extend((first..first + n_pairs).map(|index| task.pair(samples.split, samples.seed, index as u64)));
+        total = total.with(&engine.evaluate(network, weights, &pairs, feeding));
+        first += n_pairs;
+    }
+    total
+}

@@ -1,0 +1,213 @@
+use std::path::{Path, PathBuf};
+
+use crosslens_lab::network::{Cell, Family, NetworkConfig, Score};
+use crosslens_lab::recipes::{TASKS, default_config, with_family};
+use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Trained, read_config};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::progress::{Shown, Style};
+use crate::{choices, interrupt, output};
+
+/// Trains a network on a task.
+///
+/// The defaults of each task and architecture are the shipped configurations that were measured to solve it.
+#[derive(clap::Args, Default)]
+pub(crate) struct Arguments {
+    /// A task (one-to-one, reverse, escan, scan, sort), a run.toml, or with --resume a run folder.
+    #[arg(value_name = "TASK|run.toml")]
+    what: Option<String>,
+    /// Architecture. Default: aed, or what run.toml says.
+    #[arg(long, value_parser = choices::family())]
+    arch: Option<Family>,
+    /// Recurrent cell.
+    #[arg(long, value_parser = choices::cell())]
+    cell: Option<Cell>,
+    /// How attention scores are formed.
+    #[arg(long, value_parser = choices::score())]
+    score: Option<Score>,
+    /// Updates to make.
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Draws start weights and sentences.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Threads; 0 for one per core. The result does not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Where the run is saved. Default: a new folder under runs/.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with a run that was stopped.
+    #[arg(long)]
+    resume: bool,
+    /// Replace the run that is in the folder.
+    #[arg(long, conflicts_with = "resume")]
+    overwrite: bool,
+    /// End with one line of JSON on standard output.
+    #[arg(long)]
+    json: bool,
+    /// How progress is shown.
+    #[arg(long, value_enum, default_value_t = Style::Auto)]
+    progress: Style,
+    /// Show nothing but errors and the result.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    interrupt::listen();
+    if arguments.resume { resume(arguments) } else { start(arguments) }
+}
+
+fn start(arguments: &Arguments) -> Result<(), Failure> {
+    let what = arguments.what.as_deref().unwrap_or("one-to-one");
+    let (name, config) = choose(what, arguments)?;
+    let folder = new_folder(&name, arguments)?;
+    let run = Run::prepare(config.clone(), folder.clone())?;
+    announce(arguments, &config, &run, &folder);
+    let mut shown = Shown::new(style(arguments));
+    let trained = run.start(arguments.threads, &mut shown)?;
+    drop(shown);
+    conclude(arguments, &folder, &trained)
+}
+
+fn resume(arguments: &Arguments) -> Result<(), Failure> {
+    let path = arguments.out.clone().or_else(|| arguments.what.as_ref().map(PathBuf::from));
+    let path =
+        path.ok_or_else(|| Failure::usage("--resume needs the folder of a run").hint("crosslens train runs/one-to-one-aed --resume"))?;
+    let folder = RunFolder::at(&path);
+    if !folder.holds_run() || !folder.holds_checkpoint() {
+        return Err(
+            Failure::refused(format!("`{}` holds no run that could go on", path.display())).hint("crosslens train one-to-one --arch aed")
+        );
+    }
+    let saved = folder.read_config()?;
+    let mut config = saved.clone();
+    override_config(&mut config, arguments);
+    config.training.steps = saved.training.steps;
+    if config != saved {
+        let message = format!("--arch, --cell, --score and --seed cannot change a run that has begun in `{}`", path.display());
+        return Err(Failure::refused(message).hint("leave them out, or start a new run without --resume"));
+    }
+    if let Some(steps) = arguments.steps {
+        config.training.steps = steps;
+    }
+    let run = Run::prepare(config.clone(), folder.clone())?;
+    announce(arguments, &config, &run, &folder);
+    let mut shown = Shown::new(style(arguments));
+    let trained = run.resume(arguments.threads, &mut shown)?;
+    drop(shown);
+    conclude(arguments, &folder, &trained)
+}
+
+/// The configuration meant, and a name for its folder.
+fn choose(what: &str, arguments: &Arguments) -> Result<(String, RunConfig), Failure> {
+    let (task, mut config) = if Path::new(what).extension().is_some_and(|ending| ending == "toml") || Path::new(what).is_file() {
+        let mut config = read_config(Path::new(what))?;
+        if let Some(family) = arguments.arch.filter(|&family| family != config.network.family) {
+            with_family(&mut config, family);
+        }
+        (config.task.name().to_owned(), config)
+    } else {
+        let family = arguments.arch.unwrap_or(Family::Aed);
+        let config = default_config(what, family).ok_or_else(|| unknown_task(what))?;
+        (what.to_owned(), config)
+    };
+    override_config(&mut config, arguments);
+    config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    Ok((format!("{task}-{}", config.network.family.name()), config))
+}
+
+fn unknown_task(what: &str) -> Failure {
+    let failure = Failure::usage(format!("there is no task `{what}`; there are {}", TASKS.join(", ")));
+    match choices::nearest(what, TASKS.iter().copied()) {
+        Some(task) => failure.hint(format!("crosslens train {task}")),
+        None => failure,
+    }
+}
+
+fn override_config(config: &mut RunConfig, arguments: &Arguments) {
+    let NetworkConfig { cell, score, family, .. } = &mut config.network;
+    *family = arguments.arch.unwrap_or(*family);
+    *cell = arguments.cell.unwrap_or(*cell);
+    *score = arguments.score.or(*score);
+    config.seed = arguments.seed.unwrap_or(config.seed);
+    config.training.steps = arguments.steps.unwrap_or(config.training.steps);
+}
+
+/// The folder asked for, if nothing would be lost, or a new one.
+fn new_folder(name: &str, arguments: &Arguments) -> Result<RunFolder, Failure> {
+    let Some(out) = &arguments.out else {
+        let numbered = |number: u32| if number == 1 { format!("runs/{name}") } else { format!("runs/{name}-{number}") };
+        let free = (1..).map(numbered).find(|path| !Path::new(path).exists()).expect("there are more numbers than folders");
+        return Ok(RunFolder::at(free));
+    };
+    let folder = RunFolder::at(out);
+    let shown = out.display();
+    if folder.holds_run() {
+        if arguments.overwrite {
+            return Ok(folder);
+        }
+        let message = format!("`{shown}` already holds a run");
+        return Err(Failure::refused(message).hint(format!("crosslens train {shown} --resume, or --overwrite, or another --out")));
+    }
+    let is_empty = std::fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty { Ok(folder) } else { Err(Failure::refused(format!("`{shown}` is not empty and holds no run")).hint("another --out")) }
+}
+
+fn style(arguments: &Arguments) -> Style {
+    if arguments.quiet { Style::Off } else { arguments.progress }
+}
+
+fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFolder) {
+    if arguments.quiet || arguments.progress != Style::Auto {
+        return;
+    }
+    let network = &config.network;
+    let score = network.score.map(|score| format!(", {} score", score.name())).unwrap_or_default();
+    output::note(&format!(
+        "{} on {}: {} cell, {} units{score}, {} parameters, seed {}; saved in {}",
+        network.family.name(),
+        config.task.name(),
+        network.cell.name(),
+        network.hidden,
+        run.network().layout().len(),
+        config.seed,
+        folder.path().display()
+    ));
+}
+
+fn conclude(arguments: &Arguments, folder: &RunFolder, trained: &Trained) -> Result<(), Failure> {
+    let out = folder.path().display();
+    let metrics = trained.metrics;
+    if arguments.json {
+        let line = json!({
+            "out": folder.path(),
+            "steps": trained.steps,
+            "seconds": trained.seconds,
+            "phrase_accuracy": metrics.map(|metrics| metrics.phrase_accuracy),
+            "word_accuracy": metrics.map(|metrics| metrics.word_accuracy),
+            "loss": metrics.map(|metrics| metrics.loss),
+            "parameters": trained.parameters,
+        });
+        output::result(&line.to_string());
+    } else if let Some(metrics) = metrics {
+        output::result(&format!(
+            "{:.1} % of phrases and {:.2} % of words right on fresh sentences, loss {:.4}, after {} steps in {:.1} s",
+            100.0 * metrics.phrase_accuracy,
+            100.0 * metrics.word_accuracy,
+            metrics.loss,
+            trained.steps,
+            trained.seconds
+        ));
+    }
+    if trained.ending == Ending::Interrupted {
+        let message = format!("stopped after step {}; everything is saved in {out}", trained.steps);
+        return Err(Failure::refused(message).hint(format!("crosslens train {out} --resume")));
+    }
+    if !arguments.quiet && !arguments.json {
+        output::note(&format!("saved in {out}; next: crosslens eval {out}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Errors as the user sees them: one sentence, its causes, what to do, and the exit code.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use crosslens_lab::OpenError;
+use crosslens_lab::train::{ConfigError, FolderError, TrainError};
+
+use crate::choices::nearest;
+use crate::output::note;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// The run failed or was refused: exit 1.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: 1 }
+    }
+
+    /// Wrong usage: exit 2.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: 2, ..Self::refused(message) }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn of(error: &dyn Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = error.source();
+        }
+        Self::refused(message)
+    }
+
+    /// Prints it and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        note(&format!("error: {}", self.message));
+        if let Some(hint) = &self.hint {
+            note(&format!("  try: {hint}"));
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            FolderError::Config { unknown: Some(unknown), .. } => {
+                let failure = Self { code: 2, ..failure };
+                match nearest(&unknown.written, unknown.known.iter().map(String::as_str)) {
+                    Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+                    None => failure,
+                }
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<TrainError> for Failure {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Config(error) => error.into(),
+            TrainError::Folder(error) => error.into(),
+            TrainError::Diverged { .. } => Self::of(&error).hint("a smaller learning_rate, or a smaller optimizer.clip, in run.toml"),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Folder(error) => error.into(),
+            OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
+            OpenError::NoModel { ref path } => {
+                let hint = format!("crosslens train {} --resume", path.display());
+                Self::of(&error).hint(hint)
+            }
+            _ => Self::of(&error),
+        }
+    }
+}

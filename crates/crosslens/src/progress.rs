@@ -1,0 +1,85 @@
+//! Shows training as it goes: a bar on a terminal, JSON lines for programs, or nothing.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use crosslens_lab::train::{Event, Metrics, Observer, Wish};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::{interrupt, output};
+
+/// How progress is shown, on standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Style {
+    /// A bar on a terminal, nothing elsewhere.
+    #[default]
+    Auto,
+    /// One JSON object a line.
+    Json,
+    /// Nothing.
+    Off,
+}
+
+/// Turns events into what the style asks for.
+pub(crate) struct Shown {
+    style: Style,
+    bar: ProgressBar,
+    accuracy: Option<f64>,
+}
+
+impl Shown {
+    pub(crate) fn new(style: Style) -> Self {
+        let bar = if style == Style::Auto { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        Self { style, bar, accuracy: None }
+    }
+
+    fn start(&mut self, step: u64, steps: u64) {
+        const TEMPLATE: &str = "{bar:30} {pos}/{len} steps, {eta} left  {msg}";
+        self.bar.set_length(steps);
+        self.bar.set_style(ProgressStyle::with_template(TEMPLATE).expect("the template is written here").progress_chars("━╸ "));
+        self.bar.set_position(step);
+        self.bar.reset_eta();
+        self.bar.enable_steady_tick(Duration::from_millis(200));
+    }
+
+    fn message(&self, loss: f64) -> String {
+        match self.accuracy {
+            Some(accuracy) => format!("loss {loss:.4}, phrases right {:.1} %", 100.0 * accuracy),
+            None => format!("loss {loss:.4}"),
+        }
+    }
+}
+
+impl Observer for Shown {
+    fn observe(&mut self, event: Event<'_>) -> Wish {
+        match event {
+            Event::Started { step, steps, parameters } => {
+                self.start(step, steps);
+                if self.style == Style::Json {
+                    output::note(&json!({"event": "started", "step": step, "steps": steps, "parameters": parameters}).to_string());
+                }
+            }
+            Event::Updated { step, loss } => {
+                self.bar.set_position(step);
+                self.bar.set_message(self.message(loss));
+            }
+            Event::Evaluated(metrics) => {
+                let Metrics { step, loss, phrase_accuracy, word_accuracy, .. } = *metrics;
+                self.accuracy = Some(phrase_accuracy);
+                if self.style == Style::Json {
+                    let line = json!({"event": "evaluated", "step": step, "loss": loss, "phrase_accuracy": phrase_accuracy, "word_accuracy": word_accuracy});
+                    output::note(&line.to_string());
+                }
+            }
+            _ => {}
+        }
+        if interrupt::asked() { Wish::Stop } else { Wish::GoOn }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
