@@ -1,0 +1,110 @@
+//! What must hold for every network, whatever its weights.
+
+mod common;
+
+use common::{SOURCE_WORDS, all_configs, name, network, pairs, weights};
+use crosslens_analysis::Pair;
+use crosslens_nets::network::{Engine, Feeding, Network, NetworkConfig, Observation};
+use crosslens_nets::train::{Moments, OptimizerConfig};
+use proptest::prelude::*;
+
+fn observe(network: &Network, weights: &[f32], pairs: &[Pair], feeding: Feeding) -> Vec<Observation<f32>> {
+    Engine::new(1).expect("one thread").observe(network, weights, pairs, feeding)
+}
+
+fn single(weights: &[f64]) -> Vec<f32> {
+    weights.iter().map(|&weight| weight as f32).collect()
+}
+
+fn any_config() -> impl Strategy<Value = NetworkConfig> {
+    prop::sample::select(all_configs())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn attention_rows_sum_to_one_over_the_sentence_alone(config in any_config(), seed: u64) {
+        let network = network(&config);
+        let weights = single(&weights(&network, seed));
+        let pairs = pairs(5, 6, seed);
+        for (pair, seen) in pairs.iter().zip(observe(&network, &weights, &pairs, Feeding::Forced)) {
+            let n_rows = if config.score.is_some() { config.heads * pair.target.len() } else { 0 };
+            prop_assert_eq!(seen.attention.len(), n_rows * pair.source.len(), "weights beyond the sentence");
+            for row in seen.attention.chunks(pair.source.len()) {
+                prop_assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6 && row.iter().all(|&weight| weight >= 0.0));
+            }
+        }
+    }
+
+    /// Other sentences of other lengths are what padding is made of elsewhere: here they change nothing, not a bit.
+    #[test]
+    fn a_sentence_alone_equals_the_same_sentence_in_a_batch(config in any_config(), seed: u64, n in 2usize..80) {
+        let network = network(&config);
+        let weights = single(&weights(&network, seed));
+        let pairs = pairs(n, 7, seed);
+        for feeding in [Feeding::Forced, Feeding::Free] {
+            let together = observe(&network, &weights, &pairs, feeding);
+            for place in [0, n / 2, n - 1] {
+                let alone = observe(&network, &weights, &pairs[place..=place], feeding);
+                prop_assert_eq!(&alone[0], &together[place], "{}", name(&config));
+            }
+        }
+    }
+
+    #[test]
+    fn running_freely_equals_being_forced_to_the_same_words(config in any_config(), seed: u64) {
+        let network = network(&config);
+        let weights = single(&weights(&network, seed));
+        let mut pairs = pairs(5, 6, seed);
+        let free = observe(&network, &weights, &pairs, Feeding::Free);
+        for (pair, seen) in pairs.iter_mut().zip(&free) {
+            pair.target.clone_from(&seen.predicted);
+        }
+        prop_assert_eq!(free, observe(&network, &weights, &pairs, Feeding::Forced), "{}", name(&config));
+    }
+
+    #[test]
+    fn threads_change_no_bit_of_the_weights(config in any_config(), seed: u64, dropout in prop::sample::select(vec![0.0, 0.3])) {
+        let config = NetworkConfig { dropout, ..config };
+        let network = network(&config);
+        let optimizer = OptimizerConfig { l2: 1e-4, ..OptimizerConfig::default() };
+        let trained = [1, 2, 3].map(|n_threads| {
+            let mut engine = Engine::new(n_threads).expect("a few threads");
+            let mut weights = single(&weights(&network, seed));
+            let mut moments = Moments::new(weights.len());
+            for step in 0..3 {
+                engine.differentiate(&network, &weights, &pairs(100, 6, seed ^ step), Feeding::Free, step);
+                engine.update(&mut moments, &mut weights, &optimizer, 0.01);
+            }
+            weights.iter().map(|weight| weight.to_bits()).collect::<Vec<u32>>()
+        });
+        prop_assert_eq!(&trained[0], &trained[1], "1 and 2 threads");
+        prop_assert_eq!(&trained[0], &trained[2], "1 and 3 threads");
+    }
+}
+
+/// A vocabulary too large for a table of all its words takes the other way through the embeddings.
+#[test]
+fn a_table_of_the_words_that_occur_equals_a_table_of_all() {
+    use crosslens_nets::network::{Family, Inputs};
+    let config = NetworkConfig { hidden: 3, inputs: Inputs::Embedding { size: 2 }, ..NetworkConfig::of(Family::Aed) };
+    let words = 3000;
+    let large = Network::new(&config, words, words, 0).expect("a network with many words");
+    let weights = weights(&large, 1);
+    let mut pairs = pairs(6, 5, 9);
+    pairs.iter_mut().for_each(|pair| pair.source.iter_mut().chain(&mut pair.target).for_each(|token| *token = *token * 700 + 13));
+    let mut engine = Engine::new(1).expect("one thread");
+    let outcome = engine.differentiate(&large, &weights, &pairs, Feeding::Forced, 0);
+    let gradient = engine.gradient().to_vec();
+
+    // Running freely needs the whole table. With its own words as targets it must give the same loss as being forced to them.
+    let free = engine.observe(&large, &weights, &pairs, Feeding::Free);
+    pairs.iter_mut().zip(&free).for_each(|(pair, seen)| pair.target.clone_from(&seen.predicted));
+    assert_eq!(engine.evaluate(&large, &weights, &pairs, Feeding::Free), engine.evaluate(&large, &weights, &pairs, Feeding::Forced));
+
+    let embedding = large.layout().tensors().iter().find(|tensor| tensor.name == "encoder.embedding").expect("an embedding").range();
+    let touched = gradient[embedding].chunks(2).filter(|row| row.iter().any(|&x| x != 0.0)).count();
+    assert!((1..=SOURCE_WORDS).contains(&touched), "{touched} rows have a gradient");
+    assert!(outcome.loss.is_finite());
+}
