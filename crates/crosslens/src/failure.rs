@@ -73,6 +73,9 @@ impl From<FolderError> for Failure {
                     None => failure,
                 }
             }
+            FolderError::Io { action: "write", .. } => {
+                failure.hint("make room there or choose another --out; what was saved before is kept")
+            }
             _ => failure,
         }
     }

@@ -152,6 +152,9 @@ fn new_folder(name: &str, arguments: &Arguments) -> Result<RunFolder, Failure> {
         let message = format!("`{shown}` already holds a run");
         return Err(Failure::refused(message).hint(format!("crosslens train {shown} --resume, or --overwrite, or another --out")));
     }
+    if out.is_file() {
+        return Err(Failure::refused(format!("`{shown}` is a file, a run needs a folder")).hint("another --out"));
+    }
     let is_empty = std::fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
     if is_empty { Ok(folder) } else { Err(Failure::refused(format!("`{shown}` is not empty and holds no run")).hint("another --out")) }
 }

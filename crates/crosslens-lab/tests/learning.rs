@@ -1,0 +1,69 @@
+//! The shipped configurations learn what they promise.
+
+use crosslens_lab::TrainedModel;
+use crosslens_lab::network::{Engine, Feeding};
+use crosslens_lab::recipes::{RECIPES, Recipe};
+use crosslens_lab::train::{Event, Run, RunFolder, Wish};
+
+/// Seeds that had no part in choosing the recipes.
+const FRESH_SEEDS: std::ops::RangeInclusive<u64> = 101..=105;
+const N_SAMPLES: usize = 1000;
+
+/// The accuracy a recipe's first line promises, in percent.
+fn promised(recipe: &Recipe) -> f64 {
+    let promise = recipe.promise();
+    let number = promise.split('%').next().expect("a promise has a percentage").trim();
+    number.parse().unwrap_or_else(|_| panic!("{} promises `{promise}`", recipe.name))
+}
+
+/// Trains and returns free-running phrase accuracy on fresh sentences, in percent, and the seconds it took.
+fn train(recipe: &Recipe, seed: u64) -> (f64, f64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = recipe.config();
+    config.seed = seed;
+    let run = Run::prepare(config, RunFolder::at(folder.path())).expect("a shipped configuration");
+    let trained = run.start(0, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
+    let model = TrainedModel::open(folder.path()).expect("the model it saved");
+    let mut engine = Engine::new(0).expect("threads");
+    let outcome = model.evaluate(&mut engine, seed ^ 0x5EED, N_SAMPLES, Feeding::Free);
+    (100.0 * outcome.phrase_accuracy(), trained.seconds)
+}
+
+fn learns(name: &str) {
+    let recipe = RECIPES.iter().find(|recipe| recipe.name == name).expect("a shipped recipe");
+    let (accuracy, _) = train(recipe, 1);
+    assert!(accuracy >= promised(recipe), "{name} reaches {accuracy} %, it promises `{}`", recipe.promise());
+}
+
+#[test]
+fn an_attention_encoder_decoder_learns_to_reverse() {
+    learns("reverse-aed");
+}
+
+#[test]
+fn an_attention_only_network_learns_to_reverse() {
+    learns("reverse-ao");
+}
+
+#[test]
+fn an_attention_only_network_learns_one_to_one() {
+    learns("one-to-one-ao");
+}
+
+/// `cargo xtask test --slow`; its last results stand in `docs/performance.md`.
+#[test]
+#[ignore = "takes many minutes: every shipped configuration on five fresh seeds"]
+#[expect(clippy::print_stdout, reason = "the table is the result")]
+fn every_shipped_configuration_keeps_its_promise_on_five_fresh_seeds() {
+    let mut broken = Vec::new();
+    for recipe in RECIPES {
+        let results: Vec<(f64, f64)> = FRESH_SEEDS.map(|seed| train(recipe, seed)).collect();
+        let accuracies: Vec<String> = results.iter().map(|(accuracy, _)| format!("{accuracy:.1}")).collect();
+        let seconds = results.iter().map(|(_, seconds)| seconds).sum::<f64>() / results.len() as f64;
+        println!("| `{}` | {} | {seconds:.1} |", recipe.name, accuracies.join(" "));
+        if results.iter().any(|(accuracy, _)| *accuracy < promised(recipe)) {
+            broken.push(recipe.name);
+        }
+    }
+    assert!(broken.is_empty(), "promises broken: {broken:?}");
+}
