@@ -188,8 +188,11 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
         let width = right.width;
         let (left, left_row, left_column) = left.parts();
         let (result, result_row) = result.parts_mut();
+        let n_tiles = n_rows.div_ceil(TILE_ROWS);
         for column in (0..n_columns).step_by(width.max(1)) {
-            for row in (0..n_rows).step_by(TILE_ROWS) {
+            for number in 0..n_tiles {
+                // Tiles of about the same height: a last one of two rows would take as long as four.
+                let (row, end) = (n_rows * number / n_tiles, n_rows * (number + 1) / n_tiles);
                 let tile = Tile {
                     depth,
                     // SAFETY: `row < n_rows`, and every element of `left` was checked to lie in its slice when the matrix was made.
@@ -205,8 +208,8 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
                     width: width.min(n_columns - column),
                     write,
                 };
-                // SAFETY: `n_rows − row` rows and `tile.width` columns from here lie inside the result.
-                unsafe { tile.run(simd, n_rows - row) };
+                // SAFETY: `end − row` rows and `tile.width` columns from here lie inside the result.
+                unsafe { tile.run(simd, end - row) };
             }
         }
     }
@@ -281,7 +284,9 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
         let (right_data, right_row, _) = right.parts();
         {
             let (result, result_row) = result.parts_mut();
-            for row in (0..n_rows).step_by(TILE_ROWS) {
+            let n_tiles = n_rows.div_ceil(TILE_ROWS);
+            for number in 0..n_tiles {
+                let (row, end) = (n_rows * number / n_tiles, n_rows * (number + 1) / n_tiles);
                 for column in (0..whole).step_by(width) {
                     let tile = Tile {
                         depth,
@@ -296,8 +301,8 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
                         width,
                         write,
                     };
-                    // SAFETY: `n_rows − row` rows and `width` columns from here lie inside the result.
-                    unsafe { tile.run(simd, n_rows - row) };
+                    // SAFETY: `end − row` rows and `width` columns from here lie inside the result.
+                    unsafe { tile.run(simd, end - row) };
                 }
             }
         }

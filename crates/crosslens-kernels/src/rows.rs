@@ -29,19 +29,28 @@ impl<F: Real> WithSimd for Dots<'_, '_, F> {
         let n_keys = right.rows();
         for query in 0..left.rows() {
             let results = result.row_mut(query);
+            let query = left.row(query);
             let mut key = 0;
             while key + 4 <= n_keys {
-                let keys = [right.row(key), right.row(key + 1), right.row(key + 2), right.row(key + 3)];
-                let sums = dot_rows::<F, S, 4>(simd, left.row(query), keys);
-                for (result, sum) in results[key..key + 4].iter_mut().zip(sums) {
-                    *result = sum * scale;
-                }
+                dot_keys::<F, S, 4>(simd, results, query, right, key, scale);
                 key += 4;
             }
-            for key in key..n_keys {
-                results[key] = dot_rows::<F, S, 1>(simd, left.row(query), [right.row(key)])[0] * scale;
+            match n_keys - key {
+                1 => dot_keys::<F, S, 1>(simd, results, query, right, key, scale),
+                2 => dot_keys::<F, S, 2>(simd, results, query, right, key, scale),
+                3 => dot_keys::<F, S, 3>(simd, results, query, right, key, scale),
+                _ => {}
             }
         }
+    }
+}
+
+/// Scores of one query with the keys `key..key + N`.
+#[inline(always)]
+fn dot_keys<F: Real, S: Simd, const N: usize>(simd: S, results: &mut [F], query: &[F], keys: Matrix<'_, F>, key: usize, scale: F) {
+    let sums = dot_rows::<F, S, N>(simd, query, std::array::from_fn(|number| keys.row(key + number)));
+    for (result, sum) in results[key..key + N].iter_mut().zip(sums) {
+        *result = sum * scale;
     }
 }
 

@@ -136,18 +136,18 @@ impl Attention {
         })
     }
 
-    /// Makes room for a shard and sets the gradients to zero.
+    /// Makes room for a shard and sets those gradients to zero that are added to.
     pub(crate) fn reserve<F: Real>(&self, trace: &mut AttentionTrace<F>, sides: Sides<'_>) {
         let (n_source, n_target) = (sides.source.n_rows(), sides.target.n_rows());
         trace.key_states.resize(n_source * self.d_key_state, F::ZERO);
         zeroed(&mut trace.d_key_states, n_source * self.d_key_state);
         trace.query_states.resize(n_target * self.d_query_state, F::ZERO);
-        zeroed(&mut trace.d_query_states, n_target * self.d_query_state);
+        trace.d_query_states.resize(n_target * self.d_query_state, F::ZERO);
         trace.contexts.resize(n_target * self.d_context, F::ZERO);
-        zeroed(&mut trace.d_contexts, n_target * self.d_context);
+        trace.d_contexts.resize(n_target * self.d_context, F::ZERO);
         if self.query.is_some() {
             trace.queries.resize(n_target * self.heads * self.d_head, F::ZERO);
-            zeroed(&mut trace.d_queries, n_target * self.heads * self.d_head);
+            trace.d_queries.resize(n_target * self.heads * self.d_head, F::ZERO);
         }
         if self.key.is_some() {
             trace.keys.resize(n_source * self.heads * self.d_head, F::ZERO);
@@ -159,7 +159,7 @@ impl Attention {
         }
         if self.mix.is_some() {
             trace.summaries.resize(n_target * self.heads * self.d_value, F::ZERO);
-            zeroed(&mut trace.d_summaries, n_target * self.heads * self.d_value);
+            trace.d_summaries.resize(n_target * self.heads * self.d_value, F::ZERO);
         }
         trace.offsets.clear();
         let mut total = 0;

@@ -2,6 +2,8 @@
 //!
 //! Both ways fill the same buffers with the same numbers, so one backward pass serves both.
 
+use std::ops::Range;
+
 use crosslens_analysis::Token;
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add};
 
@@ -98,7 +100,7 @@ impl Decoder {
             trace.joined.resize(n_rows * (self.d_context() + n), F::ZERO);
             trace.d_joined.resize(n_rows * (self.d_context() + n), F::ZERO);
             trace.attentional.resize(n_rows * n, F::ZERO);
-            zeroed(&mut trace.d_attentional, n_rows * n);
+            trace.d_attentional.resize(n_rows * n, F::ZERO);
         }
         trace.readout_input.resize(n_rows * self.readout.d_input, F::ZERO);
         trace.d_readout_input.resize(n_rows * self.readout.d_input, F::ZERO);
@@ -122,12 +124,16 @@ impl Decoder {
             return self.assemble(trace, attention, Selection::All, input);
         }
         let width = self.layers[0].width();
-        input.table.read(&mut trace.layers[0].gates, width, input.local, &trace.fed, &packing.step_of);
         for (number, layer) in self.layers.iter().enumerate() {
             if number > 0 {
                 self.read_below(trace, number, 0..packing.n_rows(), input);
             }
-            layer.forward(&mut trace.layers[number], packing, input.context);
+            let DecoderTrace { layers, fed, .. } = trace;
+            layer.forward(&mut layers[number], packing, input.context, |gates, rows| {
+                if number == 0 {
+                    input.table.read(gates, width, input.local, &fed[rows.clone()], &packing.step_of[rows]);
+                }
+            });
         }
         self.attend_late(trace, attention, Selection::All, input);
         self.assemble(trace, attention, Selection::All, input);
@@ -180,7 +186,7 @@ impl Decoder {
     }
 
     /// Inputs of layer `number` from the states of the layer below.
-    fn read_below<F: Real>(&self, trace: &mut DecoderTrace<F>, number: usize, rows: std::ops::Range<usize>, input: DecoderInput<'_, F>) {
+    fn read_below<F: Real>(&self, trace: &mut DecoderTrace<F>, number: usize, rows: Range<usize>, input: DecoderInput<'_, F>) {
         let range = rows.start * self.n()..rows.end * self.n();
         let inputs = &mut trace.inputs[number][range.clone()];
         inputs.copy_from_slice(&trace.layers[number - 1].hidden[range.clone()]);
@@ -279,30 +285,49 @@ impl Decoder {
         }
     }
 
-    /// Runs back from `d_readout_input`; leaves gradients in the layers' gates and starts and in the key states.
-    pub(crate) fn backward<F: Real>(&self, trace: &mut DecoderTrace<F>, attention: &mut AttentionTrace<F>, input: DecoderInput<'_, F>) {
+    /// Runs back from `d_readout_input`; leaves gradients in the layers' starts and in the key states, and adds those of all parameters but
+    /// the readout's, the attention's and the first layer's input weights. `seen` is shown the gradients of the first layer's gates.
+    pub(crate) fn backward<F: Real>(
+        &self,
+        trace: &mut DecoderTrace<F>,
+        attention: &mut AttentionTrace<F>,
+        input: DecoderInput<'_, F>,
+        gradient: &mut [F],
+        scratch: &mut Packed<F>,
+        mut seen: impl FnMut(&[F], Range<usize>),
+    ) {
         let packing = input.sides.target;
         self.disassemble(trace, attention, input);
         if self.d_feed == 0 {
             self.unattend_late(trace, attention, Selection::All, input);
             for number in (0..self.layers.len()).rev() {
-                self.layers[number].backward(&mut trace.layers[number], packing, input.context);
+                self.layers[number].backward(&mut trace.layers[number], packing, input.context, gradient, scratch, |gates, rows| {
+                    if number == 0 {
+                        seen(gates, rows);
+                    }
+                });
                 if number > 0 {
                     self.pass_below(trace, number, 0..packing.n_rows(), input);
                 }
             }
-            return;
-        }
-        for step in (0..packing.n_steps()).rev() {
-            self.unattend_late(trace, attention, Selection::Step(step), input);
-            for number in (0..self.layers.len()).rev() {
-                self.layers[number].backward_step(&mut trace.layers[number], packing, step, input.context);
-                if number > 0 {
-                    self.pass_below(trace, number, packing.rows(step), input);
+        } else {
+            for step in (0..packing.n_steps()).rev() {
+                self.unattend_late(trace, attention, Selection::Step(step), input);
+                for number in (0..self.layers.len()).rev() {
+                    self.layers[number].backward_step(&mut trace.layers[number], packing, step, input.context);
+                    if number > 0 {
+                        self.pass_below(trace, number, packing.rows(step), input);
+                    }
                 }
+                self.unfeed(trace, attention, step, input);
             }
-            self.unfeed(trace, attention, step, input);
+            for (layer, trace) in self.layers.iter().zip(&trace.layers) {
+                layer.add_hidden_gradients(trace, packing, 0..packing.n_steps(), input.context.layout, gradient, scratch);
+                layer.add_vector_gradients(trace, packing, input.context.layout, gradient);
+            }
+            seen(&trace.layers[0].gates, 0..packing.n_rows());
         }
+        self.add_gradients(trace, packing, input.context, gradient, scratch);
     }
 
     /// Splits the gradient of the readout's input among states, contexts and attentional states.
@@ -363,7 +388,7 @@ impl Decoder {
         }
     }
 
-    fn pass_below<F: Real>(&self, trace: &mut DecoderTrace<F>, number: usize, rows: std::ops::Range<usize>, input: DecoderInput<'_, F>) {
+    fn pass_below<F: Real>(&self, trace: &mut DecoderTrace<F>, number: usize, rows: Range<usize>, input: DecoderInput<'_, F>) {
         let n = self.n();
         let range = rows.start * n..rows.end * n;
         trace.d_inputs.resize(rows.len() * n, F::ZERO);
@@ -405,8 +430,8 @@ impl Decoder {
         }
     }
 
-    /// Adds the gradients of all parameters but the readout's, the attention's and the first layer's input weights.
-    pub(crate) fn add_gradients<F: Real>(
+    /// Adds the gradients of what lies between layers, attention and readout.
+    fn add_gradients<F: Real>(
         &self,
         trace: &DecoderTrace<F>,
         packing: &Packing,
@@ -416,7 +441,6 @@ impl Decoder {
     ) {
         let layout = context.layout;
         for (number, layer) in self.layers.iter().enumerate() {
-            layer.add_recurrent_gradients(&trace.layers[number], packing, layout, gradient, scratch);
             if number > 0 {
                 let input = Matrix::new(&trace.inputs[number], packing.n_rows(), self.n());
                 layer.add_input_gradients(&trace.layers[number], input, layout, gradient, scratch);
@@ -433,7 +457,7 @@ impl Decoder {
 }
 
 /// The selected rows in step-major order.
-fn step_major(selection: Selection, packing: &Packing) -> std::ops::Range<usize> {
+fn step_major(selection: Selection, packing: &Packing) -> Range<usize> {
     match selection {
         Selection::All => 0..packing.n_rows(),
         Selection::Step(step) => packing.rows(step),

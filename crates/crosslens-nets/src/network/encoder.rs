@@ -1,5 +1,7 @@
 //! The encoder's stack of layers, one or both directions.
 
+use std::ops::Range;
+
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Real};
 
 use super::dropout::{self, Dropout, Order, Site};
@@ -40,15 +42,14 @@ pub(crate) struct EncoderTrace<F> {
     mask: Vec<F>,
 }
 
-/// Runs the layers above the first on the first one's gates, and the first one too.
-///
-/// The gates of layer 0 hold the tokens' part already.
+/// Runs all layers; `read` puts the tokens' part into the gates of some rows of the first layer, in one direction or the other.
 pub(crate) fn forward<F: Real>(
     layers: &[EncoderLayer],
     traces: &mut [EncoderTrace<F>],
     packing: &Packing,
     context: Context<'_, F>,
     dropout: Option<(Dropout, usize)>,
+    read: impl Fn(usize, &mut [F], Range<usize>),
 ) {
     for (number, layer) in layers.iter().enumerate() {
         let (below, here) = traces.split_at_mut(number);
@@ -62,7 +63,11 @@ pub(crate) fn forward<F: Real>(
             }
         }
         for (direction, layer) in layer.directions() {
-            layer.forward(&mut trace.directions[direction], packing, context);
+            layer.forward(&mut trace.directions[direction], packing, context, |gates, rows| {
+                if number == 0 {
+                    read(direction, gates, rows);
+                }
+            });
         }
         join_directions(layer, trace, packing);
     }
@@ -103,6 +108,9 @@ fn join_directions<F: Real>(layer: &EncoderLayer, trace: &mut EncoderTrace<F>, p
 }
 
 /// Runs all layers back from the gradients of the top outputs and of the states handed to the decoder.
+///
+/// `seen` is shown the gradients of the first layer's gates, by direction.
+#[expect(clippy::too_many_arguments, reason = "one call site; every argument is another object")]
 pub(crate) fn backward<F: Real>(
     layers: &[EncoderLayer],
     traces: &mut [EncoderTrace<F>],
@@ -111,14 +119,18 @@ pub(crate) fn backward<F: Real>(
     dropped: bool,
     gradient: &mut [F],
     scratch: &mut Packed<F>,
+    mut seen: impl FnMut(usize, &[F], Range<usize>),
 ) {
     for (number, layer) in layers.iter().enumerate().rev() {
         let (below, here) = traces.split_at_mut(number);
         let trace = &mut here[0];
         split_directions(layer, trace, packing);
         for (direction, layer) in layer.directions() {
-            layer.backward(&mut trace.directions[direction], packing, context);
-            layer.add_recurrent_gradients(&trace.directions[direction], packing, context.layout, gradient, scratch);
+            layer.backward(&mut trace.directions[direction], packing, context, gradient, scratch, |gates, rows| {
+                if number == 0 {
+                    seen(direction, gates, rows);
+                }
+            });
         }
         let Some(below) = below.last_mut() else { continue };
         let (d_input, n_rows) = (layers[number - 1].d_output(), packing.n_rows());

@@ -16,7 +16,7 @@ use super::{Network, Outcome};
 use crate::train::{Moments, OptimizerConfig};
 
 /// Sentences in one shard. Fixed, so that results do not depend on threads.
-const SHARD_SENTENCES: usize = 32;
+const SHARD_SENTENCES: usize = 16;
 /// Most shards of a batch; larger batches get larger shards.
 const MAX_SHARDS: usize = 16;
 /// Numbers of the gradient that one piece of work adds up.

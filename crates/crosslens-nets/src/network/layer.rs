@@ -10,6 +10,9 @@ use super::layout::{Layout, Start, TensorId};
 use super::packing::Packing;
 use super::prepared::{MapId, Maps, Prepared};
 
+/// Rows that run back before their share of the weights' gradient is added, while they are still in the cache.
+const GRADIENT_ROWS: usize = 192;
+
 /// The parameters of a layer and what it is made of.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
@@ -154,12 +157,23 @@ impl Layer {
         product(MatrixMut::new(gates, rows.len(), width), feed, &context.prepared.get(id).forward, Write::Add);
     }
 
-    /// Runs over all steps; the gates hold the input's part already.
-    pub(crate) fn forward<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, context: Context<'_, F>) {
+    /// Runs over all steps. `read` puts the input's part into the gates of some rows just before they are used, while they stay in
+    /// the cache; where the gates hold it already, it does nothing.
+    pub(crate) fn forward<F: Real>(
+        &self,
+        trace: &mut Trace<F>,
+        packing: &Packing,
+        context: Context<'_, F>,
+        read: impl Fn(&mut [F], Range<usize>),
+    ) {
+        let width = self.width();
         if !self.is_recurrent() {
+            read(&mut trace.gates, 0..packing.n_rows());
             return self.forward_rows(trace, 0..packing.n_rows(), None, context);
         }
         for step in 0..packing.n_steps() {
+            let rows = packing.rows(step);
+            read(&mut trace.gates[rows.start * width..rows.end * width], rows);
             self.forward_step(trace, packing, step, context);
         }
     }
@@ -224,14 +238,34 @@ impl Layer {
         }
     }
 
-    /// Runs back over all steps: `gates` become gradients, `d_start` receives what reaches the start.
-    pub(crate) fn backward<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, context: Context<'_, F>) {
-        if !self.is_recurrent() {
-            return self.backward_rows(trace, 0..packing.n_rows(), None, context);
+    /// Runs back over all steps: `gates` become gradients, `d_start` receives what reaches the start, and the gradients of everything but
+    /// the input's weights are added. `seen` is shown the gates' gradients of some rows while they are in the cache.
+    pub(crate) fn backward<F: Real>(
+        &self,
+        trace: &mut Trace<F>,
+        packing: &Packing,
+        context: Context<'_, F>,
+        gradient: &mut [F],
+        scratch: &mut Packed<F>,
+        mut seen: impl FnMut(&[F], Range<usize>),
+    ) {
+        let width = self.width();
+        if self.is_recurrent() {
+            let mut end = packing.n_steps();
+            for step in (0..packing.n_steps()).rev() {
+                self.backward_step(trace, packing, step, context);
+                let rows = packing.rows(step);
+                seen(&trace.gates[rows.start * width..rows.end * width], rows.clone());
+                if step == 0 || packing.rows(end - 1).end - rows.start >= GRADIENT_ROWS {
+                    self.add_hidden_gradients(trace, packing, step..end, context.layout, gradient, scratch);
+                    end = step;
+                }
+            }
+        } else {
+            self.backward_rows(trace, 0..packing.n_rows(), None, context);
+            seen(&trace.gates, 0..packing.n_rows());
         }
-        for step in (0..packing.n_steps()).rev() {
-            self.backward_step(trace, packing, step, context);
-        }
+        self.add_vector_gradients(trace, packing, context.layout, gradient);
     }
 
     /// Runs one step back. Steps must come in descending order.
@@ -300,45 +334,50 @@ impl Layer {
         }
     }
 
-    /// Adds the gradients of everything but the input's weights, once all steps have run back.
-    pub(crate) fn add_recurrent_gradients<F: Real>(
+    /// Adds the gradient of `gates_from_hidden` from some steps that have run back.
+    pub(crate) fn add_hidden_gradients<F: Real>(
         &self,
         trace: &Trace<F>,
         packing: &Packing,
+        steps: Range<usize>,
         layout: &Layout,
         gradient: &mut [F],
         scratch: &mut Packed<F>,
     ) {
+        let Some(id) = self.gates_from_hidden else { return };
         let (n, width) = (self.n, self.width());
-        if let Some(id) = self.gates_from_hidden {
-            let gradient = &mut gradient[layout.range(id)];
-            let direct = if self.candidate.is_some() { 2 * n } else { width };
-            // Runs of steps with the same number of sentences are one product: their previous rows are one block too.
-            let mut step = 0;
-            while step < packing.n_steps() {
-                let running = packing.rows(step).len();
-                let mut end = step + 1;
-                while step > 0 && end < packing.n_steps() && packing.rows(end).len() == running && packing.rows(step - 1).len() == running {
-                    end += 1;
-                }
-                let rows = packing.rows(step).start..packing.rows(end - 1).end;
-                let m = rows.len();
-                let before = if step == 0 { &trace.start[..m * n] } else { &trace.hidden[packing.rows(step - 1).start * n..][..m * n] };
-                let before = Matrix::new(before, m, n);
-                let gates = Matrix::new(&trace.gates[rows.start * width..], m, width);
-                let target = MatrixMut::strided(gradient, n, direct, width);
-                add_transposed_product(target, before, gates.column_range(0, direct), scratch);
-                if self.candidate.is_some() {
-                    let extra = Matrix::new(&trace.extra[rows.start * n..], m, n);
-                    let (left, right) = match self.cell {
-                        Cell::Gru => (extra, gates.column_range(direct, width)),
-                        _ => (before, extra),
-                    };
-                    add_transposed_product(MatrixMut::strided(&mut gradient[direct..], n, n, width), left, right, scratch);
-                }
-                step = end;
+        let gradient = &mut gradient[layout.range(id)];
+        let direct = if self.candidate.is_some() { 2 * n } else { width };
+        // Runs of steps with the same number of sentences are one product: their previous rows are one block too.
+        let mut step = steps.start;
+        while step < steps.end {
+            let running = packing.rows(step).len();
+            let mut end = step + 1;
+            while step > 0 && end < steps.end && packing.rows(end).len() == running && packing.rows(step - 1).len() == running {
+                end += 1;
             }
+            let rows = packing.rows(step).start..packing.rows(end - 1).end;
+            let m = rows.len();
+            let before = if step == 0 { &trace.start[..m * n] } else { &trace.hidden[packing.rows(step - 1).start * n..][..m * n] };
+            let before = Matrix::new(before, m, n);
+            let gates = Matrix::new(&trace.gates[rows.start * width..], m, width);
+            let target = MatrixMut::strided(gradient, n, direct, width);
+            add_transposed_product(target, before, gates.column_range(0, direct), scratch);
+            if self.candidate.is_some() {
+                let extra = Matrix::new(&trace.extra[rows.start * n..], m, n);
+                let (left, right) = match self.cell {
+                    Cell::Gru => (extra, gates.column_range(direct, width)),
+                    _ => (before, extra),
+                };
+                add_transposed_product(MatrixMut::strided(&mut gradient[direct..], n, n, width), left, right, scratch);
+            }
+            step = end;
         }
+    }
+
+    /// Adds the gradients of the candidate's bias and of the trained start, once all steps have run back.
+    pub(crate) fn add_vector_gradients<F: Real>(&self, trace: &Trace<F>, packing: &Packing, layout: &Layout, gradient: &mut [F]) {
+        let n = self.n;
         if let Some(id) = self.candidate_bias {
             sum_rows(&mut gradient[layout.range(id)], Matrix::new(&trace.extra, packing.n_rows(), n));
         }

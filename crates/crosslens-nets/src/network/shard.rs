@@ -119,12 +119,12 @@ impl<F: Real> Shard<F> {
             }
             zeroed(&mut trace.d_outputs, self.source.n_rows() * layer.d_output());
         }
-        for (direction, layer) in network.encoder[0].directions() {
-            let tokens = if direction == 0 { &self.source_tokens } else { &self.reversed_tokens };
-            let gates = &mut self.encoder[0].directions[direction].gates;
-            shared.tables[direction].read(gates, layer.width(), &shared.source_tokens, tokens, &self.source.step_of);
-        }
-        encoder::forward(&network.encoder, &mut self.encoder, &self.source, context, dropout);
+        let Self { source, source_tokens, reversed_tokens, .. } = self;
+        let width = network.encoder[0].forward.width();
+        encoder::forward(&network.encoder, &mut self.encoder, source, context, dropout, |direction, gates, rows| {
+            let tokens = if direction == 0 { &source_tokens[rows.clone()] } else { &reversed_tokens[rows.clone()] };
+            shared.tables[direction].read(gates, width, &shared.source_tokens, tokens, &source.step_of[rows]);
+        });
         network.decoder.reserve(&mut self.decoder, &self.target, dropout);
     }
 
@@ -174,18 +174,14 @@ impl<F: Real> Shard<F> {
         let table = network.decoder_table();
         let input = DecoderInput { sides, context, table: &shared.tables[table], local: &shared.target_tokens, dropout };
         let (parameters, tables) = gradient.split_at_mut(network.layout.len());
-        network.decoder.backward(decoder, attention, input);
-        network.decoder.add_gradients(decoder, target, context, parameters, scratch);
         let width = network.decoder.layers[0].width();
+        let (decoder_table, local) = (&shared.tables[table], &shared.target_tokens);
         let table_gradient = &mut tables[shared.table_range(table)];
-        shared.tables[table].add_gradient(
-            table_gradient,
-            &decoder.layers[0].gates,
-            width,
-            &shared.target_tokens,
-            &decoder.fed,
-            &target.step_of,
-        );
+        let fed = std::mem::take(&mut decoder.fed);
+        network.decoder.backward(decoder, attention, input, parameters, scratch, |gates, rows| {
+            decoder_table.add_gradient(table_gradient, gates, width, local, &fed[rows.clone()], &target.step_of[rows]);
+        });
+        decoder.fed = fed;
         if let Some(mechanism) = &network.decoder.attention {
             mechanism.finish(attention, context, parameters, scratch);
             let d_key = network.config.d_key();
@@ -196,15 +192,13 @@ impl<F: Real> Shard<F> {
         }
         self.hand_back(network, context, parameters);
 
-        let Self { source, encoder, scratch, .. } = self;
-        encoder::backward(&network.encoder, encoder, source, context, dropout.is_some(), parameters, scratch);
-        for (direction, layer) in network.encoder[0].directions() {
-            let tokens = if direction == 0 { &self.source_tokens } else { &self.reversed_tokens };
-            let gates = &encoder[0].directions[direction].gates;
+        let Self { source, encoder, scratch, source_tokens, reversed_tokens, .. } = self;
+        let (width, local) = (network.encoder[0].forward.width(), &shared.source_tokens);
+        encoder::backward(&network.encoder, encoder, source, context, dropout.is_some(), parameters, scratch, |direction, gates, rows| {
+            let tokens = if direction == 0 { &source_tokens[rows.clone()] } else { &reversed_tokens[rows.clone()] };
             let table_gradient = &mut tables[shared.table_range(direction)];
-            let table = &shared.tables[direction];
-            table.add_gradient(table_gradient, gates, layer.width(), &shared.source_tokens, tokens, &source.step_of);
-        }
+            shared.tables[direction].add_gradient(table_gradient, gates, width, local, tokens, &source.step_of[rows]);
+        });
     }
 
     /// Back through [`Shard::hand_over`].
