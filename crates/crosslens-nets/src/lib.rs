@@ -4,3 +4,7 @@ pub mod network;
 mod random;
 pub mod tasks;
 pub mod train;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct TheReadme;
