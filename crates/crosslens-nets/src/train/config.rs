@@ -36,6 +36,8 @@ pub struct TrainingConfig {
     pub batch: usize,
     /// What the decoder reads while it learns.
     pub feeding: Feeding,
+    /// Updates at the start that are forced whatever `feeding` says: free from the first step, some seeds never learn the first word.
+    pub forced_steps: u64,
     /// Learning rate before the schedule.
     pub learning_rate: f64,
     /// How it moves.
@@ -56,6 +58,7 @@ impl Default for TrainingConfig {
             steps: 1000,
             batch: 128,
             feeding: Feeding::Forced,
+            forced_steps: 0,
             learning_rate: 3e-3,
             schedule: Schedule::Constant,
             warm_up: 0,
@@ -63,6 +66,13 @@ impl Default for TrainingConfig {
             evaluate_samples: 500,
             stop_at: 2.0,
         }
+    }
+}
+
+impl TrainingConfig {
+    /// What the decoder reads in the update after `step` updates.
+    pub fn feeding_at(&self, step: u64) -> Feeding {
+        if step < self.forced_steps { Feeding::Forced } else { self.feeding }
     }
 }
 

@@ -201,7 +201,7 @@ impl Run {
             let learning_rate = training.learning_rate * training.schedule.factor(step, training.warm_up);
             self.draw(&mut pairs, Split::Train, self.config.seed, step * training.batch as u64, training.batch);
             let dropout_seed = crate::random::mix(self.config.seed ^ crate::random::mix(step));
-            let outcome = engine.differentiate(&self.network, &progress.weights, &pairs, training.feeding, dropout_seed);
+            let outcome = engine.differentiate(&self.network, &progress.weights, &pairs, training.feeding_at(step), dropout_seed);
             if !outcome.loss.is_finite() {
                 return Err(TrainError::Diverged { what: "loss", value: outcome.loss, step: step + 1, kept });
             }
