@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
     let mut number = 0;
     serve("crosslens", || {
         let outcome = engine.differentiate(&network, &weights, &batches[number % N_BATCHES], Feeding::Forced, 0);
-        engine.update(&mut moments, &mut weights, &optimizer, 1e-3);
+        moments.update(&mut engine, &mut weights, &optimizer, 1e-3);
         number += 1;
         outcome.loss
     })

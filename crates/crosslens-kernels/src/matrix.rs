@@ -133,5 +133,22 @@ impl<'a, F: Copy> MatrixMut<'a, F> {
 }
 
 fn fits(len: usize, rows: usize, columns: usize, row_stride: usize) -> bool {
-    rows == 0 || columns == 0 || (rows == 1 || row_stride >= columns) && (rows - 1) * row_stride + columns <= len
+    if rows == 0 || columns == 0 {
+        return true;
+    }
+    let end = (rows - 1).checked_mul(row_stride).and_then(|start| start.checked_add(columns));
+    (rows == 1 || row_stride >= columns) && end.is_some_and(|end| end <= len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_must_fit_its_slice_even_if_the_sum_overflows() {
+        assert!(fits(6, 2, 3, 3) && !fits(5, 2, 3, 3));
+        assert!(fits(0, 0, 3, 3) && fits(0, 3, 0, 0));
+        assert!(!fits(6, 2, 3, 2), "rows that overlap");
+        assert!(!fits(1, 2, 1, usize::MAX) && !fits(1, usize::MAX, 2, 3));
+    }
 }

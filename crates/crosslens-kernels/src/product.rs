@@ -2,7 +2,7 @@
 //!
 //! The inner tile keeps `R × 2` registers of the result while it walks along the shared dimension; the right side is read in panels of two
 //! registers' width, packed once and reused (the recurrent weights serve every step and every shard). Each element of the result is one
-//! chain of fused multiply-adds along the shared dimension, in order, so it depends on its row and column alone.
+//! chain of multiply-adds along the shared dimension, in order, so it depends on its row and column alone.
 //!
 //! Why not a matrix-product crate: those pack both sides on every call, which for the few rows of one recurrent step costs a third of the
 //! time, and choose their kernel by size, so that a row's bits depend on the rows beside it.
@@ -45,15 +45,6 @@ impl<F: Real> Packed<F> {
 
     /// Takes a copy of `matrix`, in place of what was packed before.
     pub fn pack(&mut self, matrix: Matrix<'_, F>) {
-        self.rows = matrix.rows();
-        self.columns = matrix.columns();
-        self.width = panel_width::<F>();
-        let n_panels = self.columns.div_ceil(self.width);
-        let panel_len = self.rows * self.width;
-        self.panels.resize(n_panels * panel_len, F::ZERO);
-        if panel_len == 0 {
-            return;
-        }
         pulp::Arch::new().dispatch(Pack { packed: self, matrix });
     }
 
@@ -81,7 +72,6 @@ impl<F: Real> Packed<F> {
 pub fn product<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: &Packed<F>, write: Write) {
     assert_eq!((left.rows(), left.columns()), (result.rows(), right.rows), "left side of a product");
     assert_eq!(result.columns(), right.columns, "columns of a product");
-    assert!(right.width == panel_width::<F>() || right.columns == 0, "packed on another machine");
     pulp::Arch::new().dispatch(PackedProduct { result: &mut result, left, right, write });
 }
 
@@ -121,7 +111,12 @@ impl<F: Real> WithSimd for Pack<'_, F> {
     fn with_simd<S: Simd>(self, _: S) {
         let Self { packed, matrix } = self;
         let width = 2 * lanes::<F, S>();
-        let (rows, columns) = (packed.rows, packed.columns);
+        let (rows, columns) = (matrix.rows(), matrix.columns());
+        (packed.rows, packed.columns, packed.width) = (rows, columns, width);
+        packed.panels.resize(columns.div_ceil(width) * rows * width, F::ZERO);
+        if rows == 0 {
+            return;
+        }
         for (number, panel) in packed.panels.chunks_exact_mut(rows * width).enumerate() {
             let from = number * width;
             let to = (from + width).min(columns);
@@ -151,21 +146,6 @@ impl<F: Real> WithSimd for Pack<'_, F> {
     }
 }
 
-struct LaneCount<F>(std::marker::PhantomData<F>);
-
-impl<F: Real> WithSimd for LaneCount<F> {
-    type Output = usize;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> usize {
-        lanes::<F, S>()
-    }
-}
-
-fn panel_width<F: Real>() -> usize {
-    2 * pulp::Arch::new().dispatch(LaneCount::<F>(std::marker::PhantomData))
-}
-
 #[inline(always)]
 const fn lanes<F: Real, S: Simd>() -> usize {
     size_of::<F::Lanes<S>>() / size_of::<F>()
@@ -185,11 +165,15 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { result, left, right, write } = self;
         let (n_rows, depth, n_columns) = (left.rows(), left.columns(), right.columns);
-        let width = right.width;
+        let width = 2 * lanes::<F, S>();
+        if depth == 0 {
+            return nothing_to_add(result, write);
+        }
+        assert_eq!(right.width, width, "packed for these registers");
         let (left, left_row, left_column) = left.parts();
         let (result, result_row) = result.parts_mut();
         let n_tiles = n_rows.div_ceil(TILE_ROWS);
-        for column in (0..n_columns).step_by(width.max(1)) {
+        for column in (0..n_columns).step_by(width) {
             for number in 0..n_tiles {
                 // Tiles of about the same height: a last one of two rows would take as long as four.
                 let (row, end) = (n_rows * number / n_tiles, n_rows * (number + 1) / n_tiles);
@@ -229,7 +213,8 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { result, left, right } = self;
         let (depth, n_rows, n_columns) = (left.rows(), left.columns(), right.columns);
-        let width = right.width;
+        let width = 2 * lanes::<F, S>();
+        assert!(depth > 0 && right.width == width, "packed for these registers");
         // Columns of the left side lie a power of two apart, where the first-level cache holds only a few: copied once, read often.
         let mut strip = [F::ZERO; CHUNK_ROWS * TILE_ROWS];
         let (result, result_row) = result.parts_mut();
@@ -242,7 +227,7 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
                     None => place[..height].copy_from_slice(&left.row(inner)[row..]),
                 }
             }
-            for column in (0..n_columns).step_by(width.max(1)) {
+            for column in (0..n_columns).step_by(width) {
                 let tile = Tile {
                     depth,
                     left: strip.as_ptr(),
@@ -279,6 +264,9 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
         let Self { result, left, right, write } = self;
         let (n_rows, depth, n_columns) = (left.rows(), left.columns(), right.columns());
         let width = 2 * lanes::<F, S>();
+        if depth == 0 {
+            return nothing_to_add(result, write);
+        }
         let whole = n_columns - n_columns % width;
         let (left_data, left_row, left_column) = left.parts();
         let (right_data, right_row, _) = right.parts();
@@ -290,12 +278,14 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
                 for column in (0..whole).step_by(width) {
                     let tile = Tile {
                         depth,
-                        // SAFETY: as in `PackedProduct`; `right` has `depth` rows of at least `column + width` elements.
+                        // SAFETY: as in `PackedProduct`.
                         left: unsafe { left_data.add(row * left_row) },
                         left_row,
                         left_column,
+                        // SAFETY: `right` has at least one row, of at least `column + width` elements.
                         right: unsafe { right_data.add(column) },
                         right_row,
+                        // SAFETY: `(row, column)` is an element of the result.
                         result: unsafe { result.add(row * result_row + column) },
                         result_row,
                         width,
@@ -316,6 +306,13 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
                 *result = if write == Write::Add { *result + sum } else { sum };
             }
         }
+    }
+}
+
+/// A product along no dimension is zero.
+fn nothing_to_add<F: Real>(result: &mut MatrixMut<'_, F>, write: Write) {
+    if write == Write::Over {
+        (0..result.rows()).for_each(|row| result.row_mut(row).fill(F::ZERO));
     }
 }
 
@@ -426,7 +423,50 @@ mod tests {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + b.abs()) * 100.0)
     }
 
+    /// All three products on given registers, whatever this machine would choose.
+    struct AllProducts<'a> {
+        left: Matrix<'a, f64>,
+        right: Matrix<'a, f64>,
+        turned: Matrix<'a, f64>,
+    }
+
+    impl WithSimd for AllProducts<'_> {
+        type Output = [Vec<f64>; 3];
+
+        fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+            let Self { left, right, turned } = self;
+            let shape = (left.rows(), right.columns());
+            let mut results = [vec![7.0; shape.0 * shape.1], vec![7.0; shape.0 * shape.1], vec![0.0; shape.0 * shape.1]];
+            let [packed_result, rows_result, turned_result] = results.each_mut().map(|result| MatrixMut::new(result, shape.0, shape.1));
+            let (mut packed_result, mut rows_result, mut turned_result) = (packed_result, rows_result, turned_result);
+            let mut packed = Packed::new();
+            Pack { packed: &mut packed, matrix: right }.with_simd(simd);
+            PackedProduct { result: &mut packed_result, left, right: &packed, write: Write::Over }.with_simd(simd);
+            RowsProduct { result: &mut rows_result, left, right, write: Write::Over }.with_simd(simd);
+            TransposedProduct { result: &mut turned_result, left: turned, right: &packed }.with_simd(simd);
+            results
+        }
+    }
+
     proptest! {
+        #[test]
+        fn portable_registers_give_the_same_products(rows in 1usize..20, depth in 1usize..30, columns in 1usize..40, seed: u64) {
+            let (left, right, turned) = (noise(rows * depth, seed), noise(depth * columns, !seed), noise(depth * rows, seed ^ 5));
+            let (left, right) = (Matrix::new(&left, rows, depth), Matrix::new(&right, depth, columns));
+            let turned = Matrix::new(&turned, depth, rows);
+            let expected = [naive(left, right), naive(left, right), naive(turned.transposed(), right)];
+            for results in [
+                AllProducts { left, right, turned }.with_simd(pulp::Scalar),
+                AllProducts { left, right, turned }.with_simd(pulp::Scalar128b),
+                AllProducts { left, right, turned }.with_simd(pulp::Scalar512b),
+                pulp::Arch::new().dispatch(AllProducts { left, right, turned }),
+            ] {
+                for (result, expected) in results.iter().zip(&expected) {
+                    prop_assert!(close(result, expected));
+                }
+            }
+        }
+
         #[test]
         fn every_product_equals_the_sum_of_products(rows in 0usize..20, depth in 0usize..30, columns in 0usize..40, seed: u64) {
             let (left, right) = (noise(rows * depth, seed), noise(depth * columns, !seed));

@@ -15,7 +15,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The run has no model yet.
-    #[error("`{path}` holds a run without a model: it was stopped before it could save one")]
+    #[error("`{path}` holds a run without a model or a checkpoint")]
     NoModel {
         /// The folder.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub struct TrainedModel {
 }
 
 impl TrainedModel {
-    /// Opens a run folder.
+    /// Opens a run folder; a run that was stopped before it could save its model is opened at its last checkpoint.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let folder = RunFolder::at(path);
         if !folder.holds_run() {
@@ -63,10 +63,13 @@ impl TrainedModel {
             return Err(FolderError::Bad { path: path.join("vocab.json"), what }.into());
         }
         let mut network = Network::new(&config.network, source.len(), target.len(), config.seed).map_err(|error| wrong(error.into()))?;
-        if !path.join("model.safetensors").exists() {
+        let weights = if folder.holds_model() {
+            folder.read_model(&mut network)?
+        } else if folder.holds_checkpoint() {
+            folder.read_checkpoint(&network)?.weights
+        } else {
             return Err(OpenError::NoModel { path: path.to_owned() });
-        }
-        let weights = folder.read_model(&mut network)?;
+        };
         Ok(Self { config, task, network, weights })
     }
 

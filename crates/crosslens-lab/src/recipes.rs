@@ -55,6 +55,11 @@ impl Recipe {
 /// The names a user may give for a task, in the order of the help text.
 pub const TASKS: &[&str] = &["one-to-one", "reverse", "escan", "scan", "sort"];
 
+/// Whether there is a shipped configuration for this task and family.
+pub fn is_shipped(task: &str, family: Family) -> bool {
+    RECIPES.iter().any(|recipe| recipe.task == task && recipe.family == family)
+}
+
 /// What a network of this family learns this task with; `None` for a task nobody knows.
 ///
 /// A shipped configuration where there is one; else the family's recipe for the task most alike.
@@ -81,11 +86,10 @@ fn find_task(task: &str) -> Option<TaskConfig> {
     RECIPES.iter().find(|recipe| recipe.task == task).map(|recipe| recipe.config().task)
 }
 
-/// Changes the family of a configuration, keeping what both can have.
+/// Changes the family of a configuration: attention and positions become the new family's usual ones, the rest stays.
 pub fn with_family(config: &mut RunConfig, family: Family) {
-    let old = &config.network;
-    config.network =
-        NetworkConfig { cell: old.cell, layers: old.layers, hidden: old.hidden, inputs: old.inputs, ..NetworkConfig::of(family) };
+    let NetworkConfig { score, heads, bidirectional, input_feeding, positions, .. } = NetworkConfig::of(family);
+    config.network = NetworkConfig { family, score, heads, bidirectional, input_feeding, positions, ..config.network.clone() };
 }
 
 #[cfg(test)]
@@ -100,7 +104,9 @@ mod tests {
             config.task.build().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
             assert_eq!(config.network.family, recipe.family, "{}", recipe.name);
             assert_eq!(format!("{}-{}", recipe.task, recipe.family.name()), recipe.name);
-            assert!(recipe.promise().contains('%'), "{} does not say what accuracy to expect: {}", recipe.name, recipe.promise());
+            let promise = recipe.promise();
+            let says = promise.contains("% of phrases") && promise.contains(" s on ");
+            assert!(says, "{} does not say what accuracy to expect and how long it took: {promise}", recipe.name);
         }
     }
 

@@ -25,7 +25,7 @@ fn step(bencher: Bencher<'_, '_>, family: Family, feeding: Feeding, n_pairs: usi
         (0..n_pairs).map(|number| Pair { source: sentence(source_steps, number), target: sentence(target_steps, number + 1) }).collect();
     bencher.counter(ItemsCount::new(n_pairs * target_steps)).bench_local(|| {
         engine.differentiate(&network, &weights, &pairs, feeding, 0);
-        engine.update(&mut moments, &mut weights, &OptimizerConfig::default(), 1e-3);
+        moments.update(&mut engine, &mut weights, &OptimizerConfig::default(), 1e-3);
     });
 }
 

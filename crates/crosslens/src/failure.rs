@@ -1,6 +1,8 @@
 //! Errors as the user sees them: one sentence, its causes, what to do, and the exit code.
 
 use std::error::Error;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crosslens_lab::OpenError;
@@ -33,6 +35,12 @@ impl Failure {
         self
     }
 
+    /// Names the file the error comes from.
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+        self.message = format!("`{}`: {}", path.display(), self.message);
+        self
+    }
+
     fn of(error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
@@ -50,7 +58,7 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         note(&format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
-            note(&format!("  try: {hint}"));
+            note(&format!("  hint: {hint}"));
         }
         ExitCode::from(self.code)
     }
@@ -73,9 +81,13 @@ impl From<FolderError> for Failure {
                     None => failure,
                 }
             }
-            FolderError::Io { action: "write", .. } => {
-                failure.hint("make room there or choose another --out; what was saved before is kept")
-            }
+            FolderError::Io { source, .. } => match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::FileTooLarge | ErrorKind::QuotaExceeded => {
+                    failure.hint("make room on that disk; what was saved before is kept, and --resume goes on from it")
+                }
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => failure.hint("a folder you may write to"),
+                _ => failure,
+            },
             _ => failure,
         }
     }
@@ -86,7 +98,8 @@ impl From<TrainError> for Failure {
         match error {
             TrainError::Config(error) => error.into(),
             TrainError::Folder(error) => error.into(),
-            TrainError::Diverged { .. } => Self::of(&error).hint("a smaller learning_rate, or a smaller optimizer.clip, in run.toml"),
+            TrainError::Diverged { .. } => Self::of(&error).hint("a new run with a smaller training.learning_rate or optimizer.clip"),
+            TrainError::AlreadyFurther { made, .. } => Self::of(&error).hint(format!("--steps {made} or more")),
             _ => Self::of(&error),
         }
     }

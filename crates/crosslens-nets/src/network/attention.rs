@@ -4,39 +4,15 @@
 
 use std::ops::Range;
 
-use crosslens_kernels::{
-    Matrix, MatrixMut, Packed, Real, Write, add_transposed_product, dots, product, product_of_rows, softmax, sum_rows,
-};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, dots, product, product_of_rows, softmax, sum_rows};
 
 use super::additive;
 use super::config::{NetworkConfig, Score};
-use super::layer::Context;
 use super::layout::{Layout, Start, TensorId};
+use super::linear::Linear;
 use super::packing::Packing;
-use super::prepared::{MapId, Maps};
+use super::prepared::{Context, Maps};
 use super::rows::{Selection, StepBuffers, map_rows, zeroed};
-
-/// A learned linear map and its packed form.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Linear {
-    pub(crate) tensor: TensorId,
-    pub(crate) map: MapId,
-}
-
-impl Linear {
-    pub(crate) fn new(name: &str, rows: usize, columns: usize, layout: &mut Layout, maps: &mut Maps) -> Self {
-        let tensor = layout.glorot(name, rows, columns);
-        Self { tensor, map: maps.whole(layout, tensor) }
-    }
-
-    /// `gradient += inputᵀ·d_output` over all rows.
-    pub(crate) fn add_gradient<F: Real>(&self, input: &[F], d_output: &[F], layout: &Layout, gradient: &mut [F], scratch: &mut Packed<F>) {
-        let (d_in, d_out) = layout.shape(self.tensor);
-        let rows = input.len() / d_in;
-        let target = MatrixMut::new(&mut gradient[layout.range(self.tensor)], d_in, d_out);
-        add_transposed_product(target, Matrix::new(input, rows, d_in), Matrix::new(d_output, rows, d_out), scratch);
-    }
-}
 
 /// How attention is formed.
 #[derive(Clone, Debug)]

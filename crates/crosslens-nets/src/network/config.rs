@@ -221,6 +221,14 @@ pub enum NetworkError {
         /// Why, and what to do instead.
         reason: &'static str,
     },
+    /// More parameters than are taken seriously.
+    #[error("the network would have {parameters} parameters, at most {most} are taken: use a smaller hidden, fewer layers or heads")]
+    TooLarge {
+        /// How many there would be.
+        parameters: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// Fewer one-hot dimensions than words.
     #[error("network.inputs.size is {size}, but the {side} vocabulary has {words} words: use at least {words}, or 0 to let it fit")]
     OneHotTooSmall {

@@ -7,12 +7,14 @@ use std::ops::Range;
 use crosslens_analysis::Token;
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add};
 
-use super::attention::{Attention, AttentionTrace, Linear, Sides};
+use super::attention::{Attention, AttentionTrace, Sides};
 use super::config::Family;
 use super::dropout::{self, Dropout, Order, Site};
 use super::inputs::{LocalTokens, Table};
-use super::layer::{Context, Layer, Trace};
+use super::layer::{Layer, Trace};
+use super::linear::Linear;
 use super::packing::Packing;
+use super::prepared::Context;
 use super::readout::{Readout, likeliest};
 use super::rows::{Selection, StepBuffers, gather, map_rows, zeroed};
 

@@ -5,8 +5,9 @@ use std::ops::Range;
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Real};
 
 use super::dropout::{self, Dropout, Order, Site};
-use super::layer::{Context, Layer, Trace};
+use super::layer::{Layer, Trace};
 use super::packing::Packing;
+use super::prepared::Context;
 use super::rows::{gather, scatter_add, zeroed};
 
 /// One layer of the encoder.
@@ -56,7 +57,7 @@ pub(crate) fn forward<F: Real>(
         let trace = &mut here[0];
         if let Some(below) = below.last() {
             let d_input = layers[number - 1].d_output();
-            read_below(trace, below, number, packing, d_input, dropout);
+            read_below(trace, below, number, packing, d_input, layer.backward.is_some(), dropout);
             for (direction, layer) in layer.directions() {
                 let input = Matrix::new(&trace.inputs[direction], packing.n_rows(), d_input);
                 layer.read_input(&mut trace.directions[direction], input, 0..packing.n_rows(), context);
@@ -79,6 +80,7 @@ fn read_below<F: Real>(
     number: usize,
     packing: &Packing,
     d_input: usize,
+    has_backward: bool,
     dropout: Option<(Dropout, usize)>,
 ) {
     let [forward, backward] = &mut trace.inputs;
@@ -88,8 +90,10 @@ fn read_below<F: Real>(
         dropout.mask(&mut trace.mask, packing, d_input, Site::EncoderInput(number), first_sentence, Order::Step);
         dropout::apply(forward, &trace.mask);
     }
-    backward.resize(forward.len(), F::ZERO);
-    gather(backward, forward, &packing.reversed, d_input);
+    if has_backward {
+        backward.resize(forward.len(), F::ZERO);
+        gather(backward, forward, &packing.reversed, d_input);
+    }
 }
 
 /// `outputs[t] = [forward[t] ; backward[t]]`.
@@ -146,7 +150,6 @@ pub(crate) fn backward<F: Real>(
                 }
                 crosslens_kernels::add(&mut below.d_outputs, &trace.d_inputs);
             } else {
-                trace.inputs[0].resize(n_rows * d_input, F::ZERO);
                 let [ordered, _] = &mut trace.inputs;
                 zeroed(ordered, n_rows * d_input);
                 scatter_add(ordered, &trace.d_inputs, &packing.reversed, d_input);

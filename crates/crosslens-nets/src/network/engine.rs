@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::dropout::Dropout;
 use super::inputs::{LocalTokens, Table};
-use super::layer::Context;
-use super::prepared::Prepared;
+use super::positions::Encoded;
+use super::prepared::{Context, Prepared};
 use super::shard::{Job, Shard};
 use super::{Network, Outcome};
-use crate::train::{Moments, OptimizerConfig};
 
 /// Sentences in one shard. Fixed, so that results do not depend on threads.
 const SHARD_SENTENCES: usize = 16;
@@ -40,7 +39,7 @@ pub(crate) struct Shared<F> {
     pub(crate) target_tokens: LocalTokens,
     /// Of the encoder's directions, then of the decoder.
     pub(crate) tables: Vec<Table<F>>,
-    encoded: Vec<F>,
+    encoded: Encoded<F>,
 }
 
 impl<F: Real> Shared<F> {
@@ -113,15 +112,9 @@ impl<F: Real> Engine<F> {
         &self.gradient
     }
 
-    /// Changes the weights along the gradient left by [`Engine::differentiate`]; returns the gradient's norm, L2 included.
-    pub fn update(&mut self, moments: &mut Moments<F>, weights: &mut [F], config: &OptimizerConfig, learning_rate: f64) -> f64 {
-        let Self { threads, gradient, .. } = self;
-        threads.within(|| moments.update(weights, gradient, config, learning_rate, threads))
-    }
-
-    /// The team of threads.
-    pub fn threads(&self) -> &Threads {
-        &self.threads
+    /// The gradient, for an optimiser to work on, and the threads to do it with.
+    pub fn gradient_mut(&mut self) -> (&mut [F], &Threads) {
+        (&mut self.gradient, &self.threads)
     }
 
     /// Runs all shards; `look` sees each one's workspace and its number when it is done.
@@ -167,11 +160,11 @@ impl<F: Real> Engine<F> {
         let all = feeding == Feeding::Free;
         target_tokens.collect(&network.target_space, all, pairs.iter().flat_map(|pair| pair.target.iter().copied()));
         let n_steps = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).max().unwrap_or(0);
-        network.encode_positions(encoded, n_steps);
+        encoded.refresh(network.config.positions.zip(network.rotation()), network.d_input(), n_steps);
 
         let context = Context { layout: &network.layout, weights, prepared };
         tables.resize_with(network.decoder_table() + 1, Table::default);
-        let (source_tokens, target_tokens, encoded) = (&*source_tokens, &*target_tokens, &*encoded);
+        let (source_tokens, target_tokens, encoded) = (&*source_tokens, &*target_tokens, &encoded.rows);
         threads.for_each(tables, |number, table| {
             let (layer, space, local) = network.table(number, source_tokens, target_tokens);
             table.refresh(layer, space, local, encoded, context);
@@ -193,10 +186,12 @@ impl<F: Real> Engine<F> {
         });
         let (parameters, tables) = gradient.split_at_mut(network.layout.len());
         let context = Context { layout: &network.layout, weights, prepared: &shared.prepared };
-        for (number, table) in shared.tables.iter().enumerate() {
+        let mut rest = &*tables;
+        for (number, table) in shared.tables.iter_mut().enumerate() {
             let (layer, space, local) = network.table(number, &shared.source_tokens, &shared.target_tokens);
-            let table_gradient = &tables[shared.table_range(number)];
-            table.finish(table_gradient, layer, space, local, &shared.encoded, context, parameters, scratch);
+            let table_gradient;
+            (table_gradient, rest) = rest.split_at(table.len());
+            table.finish(table_gradient, layer, space, local, &shared.encoded.rows, context, parameters, scratch);
         }
         gradient.truncate(network.layout.len());
     }

@@ -7,8 +7,9 @@
 use crosslens_analysis::Token;
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, add_transposed_product, product, sum_rows};
 
-use super::layer::{Context, Layer};
+use super::layer::Layer;
 use super::layout::TensorId;
+use super::prepared::Context;
 
 /// Up to so many words a table holds the whole vocabulary; beyond, only the words of the batch.
 const WHOLE_VOCABULARY: usize = 1024;
@@ -80,8 +81,9 @@ pub(crate) struct Table<F> {
     tokens: Vec<F>,
     /// `[step, gates]`; empty without positions.
     positions: Vec<F>,
-    /// `[local token, d]`: embeddings of the local tokens; empty for one-hot.
+    /// `[local token, d]`: embeddings of the local tokens, and their gradients; empty for one-hot.
     vectors: Vec<F>,
+    d_vectors: Vec<F>,
 }
 
 impl<F: Real> Table<F> {
@@ -150,7 +152,7 @@ impl<F: Real> Table<F> {
     /// From the table's gradient to those of the parameters behind it.
     #[expect(clippy::too_many_arguments, reason = "one call site; every argument is another object")]
     pub(crate) fn finish(
-        &self,
+        &mut self,
         table_gradient: &[F],
         layer: &Layer,
         space: &InputSpace,
@@ -169,11 +171,11 @@ impl<F: Real> Table<F> {
             Some(embedding) => {
                 let vectors = Matrix::new(&self.vectors, local.len(), space.d);
                 add_transposed_product(MatrixMut::new(&mut gradient[input_range.clone()], space.d, width), vectors, by_token, scratch);
-                let mut d_vectors = vec![F::ZERO; local.len() * space.d];
+                self.d_vectors.resize(local.len() * space.d, F::ZERO);
                 let map = &context.prepared.get(layer.input).backward;
-                product(MatrixMut::new(&mut d_vectors, local.len(), space.d), by_token, map, Write::Over);
+                product(MatrixMut::new(&mut self.d_vectors, local.len(), space.d), by_token, map, Write::Over);
                 let gradient = &mut gradient[layout.range(embedding)];
-                for (d_vector, &token) in d_vectors.chunks_exact(space.d).zip(&local.tokens) {
+                for (d_vector, &token) in self.d_vectors.chunks_exact(space.d).zip(&local.tokens) {
                     add(&mut gradient[token as usize * space.d..][..space.d], d_vector);
                 }
             }

@@ -8,7 +8,7 @@ use super::cells;
 use super::config::Cell;
 use super::layout::{Layout, Start, TensorId};
 use super::packing::Packing;
-use super::prepared::{MapId, Maps, Prepared};
+use super::prepared::{Context, MapId, Maps, Prepared};
 
 /// Rows that run back before their share of the weights' gradient is added, while they are still in the cache.
 const GRADIENT_ROWS: usize = 192;
@@ -121,9 +121,8 @@ impl Layer {
         trace.hidden.resize(n_rows * self.n, F::ZERO);
         trace.d_hidden.clear();
         trace.d_hidden.resize(n_rows * self.n, F::ZERO);
-        if !matches!(self.cell, Cell::Vanilla | Cell::Ugrnn) {
-            trace.extra.resize(n_rows * self.n, F::ZERO);
-        }
+        let has_extra = !matches!(self.cell, Cell::Vanilla | Cell::Ugrnn);
+        trace.extra.resize(if has_extra { n_rows * self.n } else { 0 }, F::ZERO);
         for states in [&mut trace.start, &mut trace.start_cell, &mut trace.d_start, &mut trace.d_start_cell] {
             states.clear();
             states.resize(n_sentences * self.n, F::ZERO);
@@ -441,19 +440,3 @@ enum Previous {
     /// In the rows from this one on.
     Row(usize),
 }
-
-/// The weights of a pass, as they are and packed.
-#[derive(Debug)]
-pub(crate) struct Context<'a, F> {
-    pub(crate) layout: &'a Layout,
-    pub(crate) weights: &'a [F],
-    pub(crate) prepared: &'a Prepared<F>,
-}
-
-impl<F> Clone for Context<'_, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<F> Copy for Context<'_, F> {}

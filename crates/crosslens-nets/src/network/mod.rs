@@ -13,6 +13,7 @@ mod engine;
 mod inputs;
 mod layer;
 mod layout;
+mod linear;
 mod observe;
 mod packing;
 mod positions;
@@ -29,16 +30,22 @@ pub use engine::{Engine, Feeding};
 pub use layout::{Layout, Tensor};
 pub use observe::Observation;
 
-use attention::{Attention, Linear};
+use attention::Attention;
 use decoder::Decoder;
 use encoder::EncoderLayer;
 use inputs::{InputSpace, LocalTokens};
 use layer::{Layer, LayerShape};
 use layout::Start;
+use linear::Linear;
 use prepared::Maps;
 use readout::Readout;
 
 use crate::random::generator;
+
+/// Most numbers a network may train: a gigabyte of weights.
+const MAX_PARAMETERS: usize = 1 << 28;
+/// Most dimensions a rotation of positions may have; drawing one costs their cube.
+const MAX_ROTATED: usize = 2048;
 
 /// What a batch came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -161,6 +168,12 @@ impl Network {
         let bias = config.readout_bias.then(|| layout.vector("readout_bias", n_target_words, Start::Zero));
         let readout = Readout { linear, bias, d_input, n_words: n_target_words };
         let decoder = Decoder { family: config.family, layers, attention, attentional, d_feed, readout };
+        if layout.len() > MAX_PARAMETERS {
+            return Err(NetworkError::TooLarge { parameters: layout.len(), most: MAX_PARAMETERS });
+        }
+        if config.positions.is_some() && d > MAX_ROTATED {
+            return Err(NetworkError::OutOfRange { field: "inputs.size", value: d.to_string(), range: "at most 2048 with positions" });
+        }
         let rotation = config.positions.map(|_| positions::random_rotation(d, &mut generator(&[seed, 0x0726])));
         Ok(Self { config: config.clone(), layout, maps, encoder, bridges, decoder, source_space, target_space, rotation })
     }
@@ -173,11 +186,6 @@ impl Network {
     /// Its parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
-    }
-
-    /// Words of source and target.
-    pub fn vocabulary_sizes(&self) -> (usize, usize) {
-        (self.source_space.n_words, self.target_space.n_words)
     }
 
     /// The number of the start token, one past the target's words.
@@ -228,14 +236,6 @@ impl Network {
         let layer = &self.encoder[0];
         let layer = if number == 0 { &layer.forward } else { layer.backward.as_ref().expect("the second table is the backward layer's") };
         (layer, &self.source_space, source)
-    }
-
-    fn encode_positions<F: Real>(&self, encoded: &mut Vec<F>, n_steps: usize) {
-        let (Some(positions), Some(rotation)) = (self.config.positions, &self.rotation) else { return };
-        if encoded.len() < n_steps * self.d_input() {
-            encoded.clear();
-            encoded.extend(positions::encode(positions, rotation, self.d_input(), n_steps).into_iter().map(F::of));
-        }
     }
 }
 

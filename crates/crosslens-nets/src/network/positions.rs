@@ -1,16 +1,42 @@
 //! Encoding of positions: sinusoids, rotated once at random.
 
+use crosslens_kernels::Real;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::config::Positions;
+
+/// The position vectors of one network, kept from batch to batch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Encoded<F> {
+    /// `[step, d]`; empty without positions.
+    pub(super) rows: Vec<F>,
+    /// What they were computed from.
+    source: Option<(Positions, Vec<f64>)>,
+}
+
+impl<F: Real> Encoded<F> {
+    /// Makes them those of this encoding for at least `n_steps` steps.
+    pub(super) fn refresh(&mut self, positions: Option<(Positions, &[f64])>, d: usize, n_steps: usize) {
+        let Some((positions, rotation)) = positions else {
+            *self = Self::default();
+            return;
+        };
+        let is_same = self.source.as_ref().is_some_and(|(old, old_rotation)| *old == positions && old_rotation == rotation);
+        if !is_same || self.rows.len() < n_steps * d {
+            self.rows.clear();
+            self.rows.extend(encode(positions, rotation, d, n_steps).into_iter().map(F::of));
+            self.source = Some((positions, rotation.to_vec()));
+        }
+    }
+}
 
 /// `PE[k] = P[k]·R` for steps `0..n_steps`, rows of `d`.
 ///
 /// ```text
 /// P[k, 2i] = A·sin(k / τ^(2i/d)), P[k, 2i+1] = A·cos(k / τ^(2i/d)); an odd d ends with a sine
 /// ```
-pub(super) fn encode(positions: Positions, rotation: &[f64], d: usize, n_steps: usize) -> Vec<f64> {
+fn encode(positions: Positions, rotation: &[f64], d: usize, n_steps: usize) -> Vec<f64> {
     let mut encoded = vec![0.0; n_steps * d];
     for (step, row) in encoded.chunks_exact_mut(d).enumerate() {
         for j in 0..d {

@@ -68,3 +68,19 @@ impl<F: Real> Prepared<F> {
         &self.maps[id.0]
     }
 }
+
+/// The weights of a pass, as they are and packed.
+#[derive(Debug)]
+pub(crate) struct Context<'a, F> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) weights: &'a [F],
+    pub(crate) prepared: &'a Prepared<F>,
+}
+
+impl<F> Clone for Context<'_, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Context<'_, F> {}

@@ -3,9 +3,9 @@
 use crosslens_analysis::Token;
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, log_sum_exp, product, sum_rows};
 
-use super::attention::Linear;
-use super::layer::Context;
 use super::layout::TensorId;
+use super::linear::Linear;
+use super::prepared::Context;
 
 /// Rows whose logits are held at a time, so that memory does not grow with rows × vocabulary.
 const CHUNK_ROWS: usize = 256;
@@ -90,10 +90,10 @@ impl Readout {
 
 /// The index of the highest logit, the lowest among equals; NaN never wins.
 pub(crate) fn likeliest<F: Real>(logits: &[F]) -> Token {
-    let mut best = 0;
-    for (token, logit) in logits.iter().enumerate() {
-        if *logit > logits[best] {
-            best = token;
+    let (mut best, mut highest) = (0, F::of(f64::NEG_INFINITY));
+    for (token, &logit) in logits.iter().enumerate() {
+        if logit > highest {
+            (best, highest) = (token, logit);
         }
     }
     best as Token

@@ -8,10 +8,10 @@ use super::decoder::{DecoderInput, DecoderTrace};
 use super::dropout::Dropout;
 use super::encoder::{self, EncoderTrace};
 use super::engine::{Feeding, Shared};
-use super::layer::Context;
 use super::packing::Packing;
+use super::prepared::Context;
 use super::readout::{ReadoutGradients, ReadoutTrace};
-use super::rows::{scatter_add, zeroed};
+use super::rows::zeroed;
 use super::{Network, Outcome};
 
 /// All buffers of a shard; they grow to the largest shard seen and stay.
@@ -226,8 +226,11 @@ impl<F: Real> Shard<F> {
             self.d_bridge.resize(m * n, F::ZERO);
             let map = &context.prepared.get(bridge.map).backward;
             product(MatrixMut::new(&mut self.d_bridge, m, n), Matrix::new(&trace.d_start, m, n), map, Write::Over);
-            let rows: Vec<usize> = self.target.sentences.iter().map(|&sentence| self.source.last[self.source.ranks[sentence]]).collect();
-            scatter_add(&mut self.encoder[number].directions[1].d_hidden, &self.d_bridge, &rows, n);
+            let to = &mut self.encoder[number].directions[1].d_hidden;
+            for (d_state, &sentence) in self.d_bridge.chunks_exact(n).zip(&self.target.sentences) {
+                let row = self.source.last[self.source.ranks[sentence]];
+                add(&mut to[row * n..][..n], d_state);
+            }
         }
     }
 

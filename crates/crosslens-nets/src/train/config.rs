@@ -81,7 +81,7 @@ impl TrainingConfig {
 #[non_exhaustive]
 pub enum ConfigError {
     /// The task makes no sense.
-    #[error(transparent)]
+    #[error("task: {0}")]
     Task(#[from] TaskError),
     /// The network makes no sense.
     #[error(transparent)]
@@ -98,13 +98,15 @@ pub enum ConfigError {
     },
 }
 
-/// Largest batch and evaluation taken seriously.
+/// Largest batch, evaluation and number of updates taken seriously.
 const MAX_SENTENCES: usize = 1 << 20;
+const MAX_STEPS: u64 = 1 << 40;
 
 impl RunConfig {
     /// Says, before any work, whether every number makes sense. The task and the network are checked when they are built.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let TrainingConfig { steps, batch, learning_rate, schedule, evaluate_every, evaluate_samples, stop_at, .. } = self.training;
+        let TrainingConfig { steps, batch, learning_rate, schedule, warm_up, evaluate_every, evaluate_samples, stop_at, .. } =
+            self.training;
         let OptimizerConfig { beta1, beta2, epsilon, decay, l2, clip } = self.optimizer;
         let finite_from = |least: f64| move |value: f64| value.is_finite() && value >= least;
         let share = |value: f64| (0.0..1.0).contains(&value);
@@ -113,7 +115,8 @@ impl RunConfig {
         let require = |field, value: f64, holds: bool, range| {
             if holds { Ok(()) } else { Err(ConfigError::OutOfRange { field, value, range }) }
         };
-        require("training.steps", steps as f64, steps >= 1, "at least 1")?;
+        require("training.steps", steps as f64, (1..=MAX_STEPS).contains(&steps), "between 1 and 2^40")?;
+        require("training.warm_up", warm_up as f64, warm_up <= MAX_STEPS, "at most 2^40")?;
         require("training.batch", batch as f64, sentences(batch as f64), "between 1 and 1048576")?;
         require("training.learning_rate", learning_rate, positive(learning_rate), "a finite number above 0")?;
         require("training.evaluate_every", evaluate_every as f64, evaluate_every >= 1, "at least 1")?;
@@ -155,6 +158,13 @@ mod tests {
     fn a_configuration_survives_its_file() {
         let text = toml::to_string(&config()).expect("a configuration can be written");
         assert_eq!(toml::from_str::<RunConfig>(&text).expect("and read"), config());
+    }
+
+    #[test]
+    fn the_first_steps_can_be_forced() {
+        let training = TrainingConfig { feeding: Feeding::Free, forced_steps: 2, ..TrainingConfig::default() };
+        let feedings = [0, 1, 2, 3].map(|step| training.feeding_at(step));
+        assert_eq!(feedings, [Feeding::Forced, Feeding::Forced, Feeding::Free, Feeding::Free]);
     }
 
     #[test]

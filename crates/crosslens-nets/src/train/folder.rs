@@ -3,7 +3,8 @@
 //! Every file is written under a temporary name, synced and renamed, so that a kill leaves the old one or the new one. Every file read is
 //! checked before it is believed.
 
-use std::io::Write;
+use std::ffi::OsStr;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::Vocabulary;
@@ -112,6 +113,11 @@ impl RunFolder {
         self.file("run.toml").exists()
     }
 
+    /// Whether it holds a trained model.
+    pub fn holds_model(&self) -> bool {
+        self.file("model.safetensors").exists()
+    }
+
     /// Whether training can go on from a checkpoint.
     pub fn holds_checkpoint(&self) -> bool {
         self.file("checkpoint.safetensors").exists()
@@ -121,25 +127,41 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// Makes the folder and writes the configuration and the vocabularies; forgets an older run's results.
-    pub fn create(&self, config: &RunConfig, vocabularies: &Vocabularies) -> Result<(), FolderError> {
+    /// Makes the folder and begins a run in it, in place of one that may be there.
+    ///
+    /// What an older run left is removed only after the new one's files are written.
+    pub fn create(&self, config: &RunConfig, words: &Vocabularies, network: &Network, progress: &Progress) -> Result<(), FolderError> {
         std::fs::create_dir_all(&self.path).map_err(|source| FolderError::Io { action: "create", path: self.path.clone(), source })?;
-        for name in ["checkpoint.safetensors", "model.safetensors", "metrics.jsonl"] {
-            let path = self.file(name);
-            match std::fs::remove_file(&path) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(FolderError::Io { action: "remove", path, source });
-                }
-                _ => {}
+        self.sweep()?;
+        self.write_checkpoint(network, progress)?;
+        self.write_config(config)?;
+        self.write("vocab.json", &serde_json::to_vec_pretty(words).expect("vocabularies are lists of strings"))?;
+        for name in ["model.safetensors", "metrics.jsonl"] {
+            remove(&self.file(name))?;
+        }
+        Ok(())
+    }
+
+    /// Removes temporary files of a run that was killed.
+    fn sweep(&self) -> Result<(), FolderError> {
+        let io = |source| FolderError::Io { action: "read", path: self.path.clone(), source };
+        for entry in std::fs::read_dir(&self.path).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            if is_temporary(&entry.file_name()) {
+                remove(&entry.path())?;
             }
         }
-        self.write_config(config)?;
-        let text = serde_json::to_vec_pretty(vocabularies).expect("vocabularies are lists of strings");
-        self.write("vocab.json", &text)
+        Ok(())
+    }
+
+    /// Whether there is nothing in the folder, or no folder; temporary files of a killed run are nothing.
+    pub fn is_empty(&self) -> bool {
+        let Ok(mut entries) = std::fs::read_dir(&self.path) else { return true };
+        entries.all(|entry| entry.is_ok_and(|entry| is_temporary(&entry.file_name())))
     }
 
     /// Writes `run.toml`.
-    pub fn write_config(&self, config: &RunConfig) -> Result<(), FolderError> {
+    pub(crate) fn write_config(&self, config: &RunConfig) -> Result<(), FolderError> {
         self.write("run.toml", toml::to_string_pretty(config).expect("a configuration is tables of plain values").as_bytes())
     }
 
@@ -216,13 +238,18 @@ impl RunFolder {
         let n = network.layout().len();
         let bytes = read_bounded(&path, 12 * n as u64 + MAX_HEADER_BYTES)?;
         let file = TensorFile::parse(path, &bytes, CHECKPOINT_FORMAT)?;
-        let bits = u64::from_str_radix(file.fact("loss_sum_bits")?, 16).map_err(|_| file.bad("loss_sum_bits is no number"))?;
+        self.sweep()?;
+        let bits = u64::from_str_radix(file.fact("loss_sum_bits")?, 16).map_err(|_| file.bad("its `loss_sum_bits` is not readable"))?;
+        let (loss_sum, seconds): (f64, f64) = (f64::from_bits(bits), file.parsed("seconds")?);
+        if !(loss_sum.is_finite() && seconds.is_finite() && seconds >= 0.0) {
+            return Err(file.bad("its times or losses are no numbers"));
+        }
         Ok(Progress {
             weights: file.numbers("weights", &[n])?,
             moments: Moments { first: file.numbers("first", &[n])?, second: file.numbers("second", &[n])?, steps: file.parsed("step")? },
-            loss_sum: f64::from_bits(bits),
+            loss_sum,
             loss_count: file.parsed("loss_count")?,
-            seconds: file.parsed("seconds")?,
+            seconds,
             finished: file.parsed("finished")?,
         })
     }
@@ -319,10 +346,26 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".crosslens-";
+
+fn is_temporary(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(TEMPORARY)
+}
+
+fn remove(path: &Path) -> Result<(), FolderError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(FolderError::Io { action: "remove", path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A temporary file with the rights an ordinary new file would have.
 fn new_file_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".crosslens-");
+    builder.prefix(TEMPORARY);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.tempfile_in(folder)
@@ -335,12 +378,14 @@ fn read_text(path: &Path) -> Result<String, FolderError> {
 
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, FolderError> {
     let io = |source| FolderError::Io { action: "read", path: path.to_owned(), source };
-    let len = std::fs::metadata(path).map_err(io)?.len();
-    if len > most {
-        let what = format!("it is {len} bytes long, at most {most} were expected");
-        return Err(FolderError::Bad { path: path.to_owned(), what });
+    let bad = |what: String| FolderError::Bad { path: path.to_owned(), what };
+    let file = std::fs::File::open(path).map_err(io)?;
+    if !file.metadata().map_err(io)?.is_file() {
+        return Err(bad("it is not a file".into()));
     }
-    std::fs::read(path).map_err(io)
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > most { Err(bad(format!("it is longer than the {most} bytes expected"))) } else { Ok(bytes) }
 }
 
 fn bytes_of(numbers: &[f32]) -> Vec<u8> {

@@ -1,6 +1,8 @@
 use crosslens_kernels::{Real, Threads, squared_norm, vectorised};
 use serde::{Deserialize, Serialize};
 
+use crate::network::Engine;
+
 /// Parameters that one piece of an update covers. Fixed, so that the gradient's norm does not depend on threads.
 const CHUNK: usize = 1 << 15;
 
@@ -45,17 +47,15 @@ impl<F: Real> Moments<F> {
         Self { first: vec![F::ZERO; n], second: vec![F::ZERO; n], steps: 0 }
     }
 
-    /// Makes one update in place; returns the global norm of the gradient, L2 included, before clipping.
+    /// Changes the weights along the gradient left by [`Engine::differentiate`]; returns its global norm, L2 included, before clipping.
     ///
-    /// `gradient` is left with the L2 term added. A gradient that is not finite changes nothing.
-    pub fn update(
-        &mut self,
-        weights: &mut [F],
-        gradient: &mut [F],
-        config: &OptimizerConfig,
-        learning_rate: f64,
-        threads: &Threads,
-    ) -> f64 {
+    /// A gradient that is not finite changes nothing.
+    pub fn update(&mut self, engine: &mut Engine<F>, weights: &mut [F], config: &OptimizerConfig, learning_rate: f64) -> f64 {
+        let (gradient, threads) = engine.gradient_mut();
+        threads.within(|| self.apply(weights, gradient, config, learning_rate, threads))
+    }
+
+    fn apply(&mut self, weights: &mut [F], gradient: &mut [F], config: &OptimizerConfig, learning_rate: f64, threads: &Threads) -> f64 {
         let norm = add_l2(weights, gradient, config.l2, threads);
         if !norm.is_finite() {
             return norm;

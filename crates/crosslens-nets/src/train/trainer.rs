@@ -119,7 +119,31 @@ pub enum TrainError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The loss or its gradient is no longer a number.
+    /// More updates were made than the run should have.
+    #[error("{made} steps are made already, training.steps is {steps}")]
+    AlreadyFurther {
+        /// Updates in the checkpoint.
+        made: u64,
+        /// Updates asked for.
+        steps: u64,
+    },
+    /// A batch too large for any memory.
+    #[error(
+        "training.batch is {batch} sentences of up to {steps} steps and {hidden} units: that is {gigabytes} GB, at most {most} are taken"
+    )]
+    BatchTooLarge {
+        /// Sentences in a batch.
+        batch: usize,
+        /// Longest source and target together.
+        steps: usize,
+        /// Units of a state.
+        hidden: usize,
+        /// What a pass over it would hold, about.
+        gigabytes: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// The loss, its gradient or a weight is no longer a number.
     #[error("the {what} became {value} at step {step}; the checkpoint of step {kept} is kept")]
     Diverged {
         /// Loss or gradient.
@@ -157,25 +181,43 @@ impl Run {
 
     /// Trains from the start, in a folder of its own.
     pub fn start(&self, n_threads: usize, observer: &mut dyn Observer) -> Result<Trained, TrainError> {
+        let engine = self.engine(n_threads)?;
         let vocabularies = Vocabularies { source: self.task.source_vocabulary().clone(), target: self.task.target_vocabulary().clone() };
-        self.folder.create(&self.config, &vocabularies)?;
         let weights = self.network.draw_weights(self.config.seed);
         let moments = Moments::new(weights.len());
         let progress = Progress { weights, moments, loss_sum: 0.0, loss_count: 0, seconds: 0.0, finished: false };
-        self.folder.write_checkpoint(&self.network, &progress)?;
-        self.train(progress, Vec::new(), n_threads, observer)
+        self.folder.create(&self.config, &vocabularies, &self.network, &progress)?;
+        self.train(progress, Vec::new(), engine, observer)
     }
 
     /// Goes on from the folder's checkpoint.
+    ///
+    /// With more steps than before the run is made longer; it then has a line of metrics at its old end that a run of that length from the
+    /// start would not have.
     pub fn resume(&self, n_threads: usize, observer: &mut dyn Observer) -> Result<Trained, TrainError> {
+        let engine = self.engine(n_threads)?;
         let mut progress = self.folder.read_checkpoint(&self.network)?;
-        let step = progress.moments.steps;
+        let (made, steps) = (progress.moments.steps, self.config.training.steps);
+        if made > steps {
+            return Err(TrainError::AlreadyFurther { made, steps });
+        }
         let mut metrics = self.folder.read_metrics()?;
-        metrics.retain(|line| line.step <= step);
+        metrics.retain(|line| line.step <= made);
         self.folder.write_config(&self.config)?;
         self.folder.write_metrics(&metrics)?;
-        progress.finished &= step >= self.config.training.steps || self.reached(metrics.last());
-        self.train(progress, metrics, n_threads, observer)
+        progress.finished = made == steps || self.reached(metrics.last());
+        self.train(progress, metrics, engine, observer)
+    }
+
+    fn engine(&self, n_threads: usize) -> Result<Engine<f32>, TrainError> {
+        let (batch, hidden, lengths) = (self.config.training.batch, self.config.network.hidden, self.task.max_lengths());
+        let steps = lengths.source + lengths.target;
+        let bytes = (batch * steps) as u128 * hidden as u128 * BYTES_PER_UNIT;
+        if bytes > MAX_BATCH_GIGABYTES << 30 {
+            let gigabytes = (bytes >> 30) as u64;
+            return Err(TrainError::BatchTooLarge { batch, steps, hidden, gigabytes, most: MAX_BATCH_GIGABYTES as u64 });
+        }
+        Engine::new(n_threads).map_err(|source| TrainError::Threads { n_threads, source })
     }
 
     fn reached(&self, metrics: Option<&Metrics>) -> bool {
@@ -186,11 +228,10 @@ impl Run {
         &self,
         mut progress: Progress,
         mut metrics: Vec<Metrics>,
-        n_threads: usize,
+        mut engine: Engine<f32>,
         observer: &mut dyn Observer,
     ) -> Result<Trained, TrainError> {
         let training = &self.config.training;
-        let mut engine = Engine::new(n_threads).map_err(|source| TrainError::Threads { n_threads, source })?;
         let parameters = self.network.layout().len();
         let mut kept = progress.moments.steps;
         let mut wish = observer.observe(Event::Started { step: kept, steps: training.steps, parameters });
@@ -205,7 +246,7 @@ impl Run {
             if !outcome.loss.is_finite() {
                 return Err(TrainError::Diverged { what: "loss", value: outcome.loss, step: step + 1, kept });
             }
-            let gradient_norm = engine.update(&mut progress.moments, &mut progress.weights, &self.config.optimizer, learning_rate);
+            let gradient_norm = progress.moments.update(&mut engine, &mut progress.weights, &self.config.optimizer, learning_rate);
             if !gradient_norm.is_finite() {
                 return Err(TrainError::Diverged { what: "gradient", value: gradient_norm, step: step + 1, kept });
             }
@@ -232,6 +273,7 @@ impl Run {
                     seconds: progress.seconds,
                 };
                 (progress.loss_sum, progress.loss_count) = (0.0, 0);
+                progress.check_finite(kept)?;
                 metrics.push(line);
                 progress.finished = step == training.steps || self.reached(Some(&line));
                 self.folder.append_metrics(&line)?;
@@ -243,6 +285,7 @@ impl Run {
             }
         }
         progress.seconds = before + clock.elapsed().as_secs_f64();
+        progress.check_finite(kept)?;
         if kept < progress.moments.steps {
             self.folder.write_checkpoint(&self.network, &progress)?;
         }
@@ -260,6 +303,23 @@ impl Run {
         evaluate(self.task.as_ref(), &self.network, engine, weights, Samples { split, seed, n_samples }, feeding)
     }
 }
+
+impl Progress {
+    /// Weights that are no numbers must not take the place of a good checkpoint.
+    fn check_finite(&self, kept: u64) -> Result<(), TrainError> {
+        for (what, numbers) in [("weight", &self.weights), ("moment", &self.moments.first), ("moment", &self.moments.second)] {
+            if let Some(&value) = numbers.iter().find(|number| !number.is_finite()) {
+                return Err(TrainError::Diverged { what, value: f64::from(value), step: self.moments.steps, kept });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// About what a pass holds for one unit of one step: gates, states, attention and their gradients, in `f32`.
+const BYTES_PER_UNIT: u128 = 80;
+/// Largest batch taken seriously.
+const MAX_BATCH_GIGABYTES: u128 = 16;
 
 /// Sentences to judge a network on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

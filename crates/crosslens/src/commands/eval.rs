@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (free, forced) = (judge(Feeding::Free), judge(Feeding::Forced));
     if arguments.json {
         let line = json!({
-            "model": arguments.model,
+            "model": arguments.model.to_string_lossy(),
             "samples": arguments.samples,
             "seed": arguments.seed,
             "free": numbers(&free),

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_lab::network::{Cell, Family, NetworkConfig, Score};
-use crosslens_lab::recipes::{TASKS, default_config, with_family};
+use crosslens_lab::recipes::{TASKS, default_config, is_shipped, with_family};
 use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Trained, read_config};
 use serde_json::json;
 
@@ -11,7 +11,8 @@ use crate::{choices, interrupt, output};
 
 /// Trains a network on a task.
 ///
-/// The defaults of each task and architecture are the shipped configurations that were measured to solve it.
+/// The defaults of a task and an architecture are the shipped configuration that was measured to solve it; where there is none, one made
+/// for a similar task, and a note says so.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// A task (one-to-one, reverse, escan, scan, sort), a run.toml, or with --resume a run folder.
@@ -41,8 +42,8 @@ pub(crate) struct Arguments {
     /// Go on with a run that was stopped.
     #[arg(long)]
     resume: bool,
-    /// Replace the run that is in the folder.
-    #[arg(long, conflicts_with = "resume")]
+    /// Replace the run that is in the folder given by --out.
+    #[arg(long, conflicts_with = "resume", requires = "out")]
     overwrite: bool,
     /// End with one line of JSON on standard output.
     #[arg(long)]
@@ -62,9 +63,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn start(arguments: &Arguments) -> Result<(), Failure> {
     let what = arguments.what.as_deref().unwrap_or("one-to-one");
-    let (name, config) = choose(what, arguments)?;
+    let Choice { name, config, file } = choose(what, arguments)?;
     let folder = new_folder(&name, arguments)?;
-    let run = Run::prepare(config.clone(), folder.clone())?;
+    let prepared = Run::prepare(config.clone(), folder.clone()).map_err(Failure::from);
+    let run = prepared.map_err(|failure| file.iter().fold(failure, |failure, file| failure.in_file(file)))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
     let trained = run.start(arguments.threads, &mut shown)?;
@@ -73,27 +75,26 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn resume(arguments: &Arguments) -> Result<(), Failure> {
-    let path = arguments.out.clone().or_else(|| arguments.what.as_ref().map(PathBuf::from));
-    let path =
-        path.ok_or_else(|| Failure::usage("--resume needs the folder of a run").hint("crosslens train runs/one-to-one-aed --resume"))?;
+    let path = match (&arguments.what, &arguments.out) {
+        (Some(what), None) => PathBuf::from(what),
+        (None, Some(out)) => out.clone(),
+        _ => return Err(Failure::usage("--resume needs one folder of a run").hint("crosslens train runs/one-to-one-aed --resume")),
+    };
     let folder = RunFolder::at(&path);
     if !folder.holds_run() || !folder.holds_checkpoint() {
         return Err(
             Failure::refused(format!("`{}` holds no run that could go on", path.display())).hint("crosslens train one-to-one --arch aed")
         );
     }
-    let saved = folder.read_config()?;
-    let mut config = saved.clone();
-    override_config(&mut config, arguments);
-    config.training.steps = saved.training.steps;
-    if config != saved {
-        let message = format!("--arch, --cell, --score and --seed cannot change a run that has begun in `{}`", path.display());
+    let mut config = folder.read_config()?;
+    if arguments.arch.is_some() || arguments.cell.is_some() || arguments.score.is_some() || arguments.seed.is_some() {
+        let message = format!("--arch, --cell, --score and --seed cannot change the run in `{}`, it has begun", path.display());
         return Err(Failure::refused(message).hint("leave them out, or start a new run without --resume"));
     }
     if let Some(steps) = arguments.steps {
         config.training.steps = steps;
     }
-    let run = Run::prepare(config.clone(), folder.clone())?;
+    let run = Run::prepare(config.clone(), folder.clone()).map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
     let trained = run.resume(arguments.threads, &mut shown)?;
@@ -101,22 +102,41 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     conclude(arguments, &folder, &trained)
 }
 
-/// The configuration meant, and a name for its folder.
-fn choose(what: &str, arguments: &Arguments) -> Result<(String, RunConfig), Failure> {
-    let (task, mut config) = if Path::new(what).extension().is_some_and(|ending| ending == "toml") || Path::new(what).is_file() {
-        let mut config = read_config(Path::new(what))?;
+/// What is to be trained.
+struct Choice {
+    /// For the folder under runs/.
+    name: String,
+    config: RunConfig,
+    /// Where the configuration was read from.
+    file: Option<PathBuf>,
+}
+
+fn choose(what: &str, arguments: &Arguments) -> Result<Choice, Failure> {
+    let path = Path::new(what);
+    let is_file = path.is_file() || path.extension().is_some_and(|ending| ending == "toml");
+    let (task, mut config) = if is_file {
+        let mut config = read_config(path)?;
         if let Some(family) = arguments.arch.filter(|&family| family != config.network.family) {
             with_family(&mut config, family);
         }
         (config.task.name().to_owned(), config)
+    } else if path.is_dir() {
+        let message = format!("`{what}` is a folder, a task or a run.toml was expected");
+        return Err(Failure::usage(message).hint(format!("crosslens train {what} --resume, if it holds a run")));
     } else {
         let family = arguments.arch.unwrap_or(Family::Aed);
         let config = default_config(what, family).ok_or_else(|| unknown_task(what))?;
+        if !is_shipped(what, family) && style(arguments) == Style::Auto {
+            output::note(&format!(
+                "note: no configuration was measured for {what} with {}; using one made for a similar task",
+                family.name()
+            ));
+        }
         (what.to_owned(), config)
     };
     override_config(&mut config, arguments);
     config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
-    Ok((format!("{task}-{}", config.network.family.name()), config))
+    Ok(Choice { name: format!("{task}-{}", config.network.family.name()), config, file: is_file.then(|| path.to_owned()) })
 }
 
 fn unknown_task(what: &str) -> Failure {
@@ -155,8 +175,11 @@ fn new_folder(name: &str, arguments: &Arguments) -> Result<RunFolder, Failure> {
     if out.is_file() {
         return Err(Failure::refused(format!("`{shown}` is a file, a run needs a folder")).hint("another --out"));
     }
-    let is_empty = std::fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
-    if is_empty { Ok(folder) } else { Err(Failure::refused(format!("`{shown}` is not empty and holds no run")).hint("another --out")) }
+    if folder.is_empty() {
+        Ok(folder)
+    } else {
+        Err(Failure::refused(format!("`{shown}` is not empty and holds no run")).hint("another --out"))
+    }
 }
 
 fn style(arguments: &Arguments) -> Style {
@@ -164,13 +187,13 @@ fn style(arguments: &Arguments) -> Style {
 }
 
 fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFolder) {
-    if arguments.quiet || arguments.progress != Style::Auto {
+    if style(arguments) != Style::Auto {
         return;
     }
     let network = &config.network;
     let score = network.score.map(|score| format!(", {} score", score.name())).unwrap_or_default();
     output::note(&format!(
-        "{} on {}: {} cell, {} units{score}, {} parameters, seed {}; saved in {}",
+        "{} on {}: {} cell, {} units{score}, {} parameters, seed {}, in {}",
         network.family.name(),
         config.task.name(),
         network.cell.name(),
@@ -186,7 +209,7 @@ fn conclude(arguments: &Arguments, folder: &RunFolder, trained: &Trained) -> Res
     let metrics = trained.metrics;
     if arguments.json {
         let line = json!({
-            "out": folder.path(),
+            "out": folder.path().to_string_lossy(),
             "steps": trained.steps,
             "seconds": trained.seconds,
             "phrase_accuracy": metrics.map(|metrics| metrics.phrase_accuracy),
@@ -209,7 +232,7 @@ fn conclude(arguments: &Arguments, folder: &RunFolder, trained: &Trained) -> Res
         let message = format!("stopped after step {}; everything is saved in {out}", trained.steps);
         return Err(Failure::refused(message).hint(format!("crosslens train {out} --resume")));
     }
-    if !arguments.quiet && !arguments.json {
+    if style(arguments) == Style::Auto && !arguments.json {
         output::note(&format!("saved in {out}; next: crosslens eval {out}"));
     }
     Ok(())

@@ -1,0 +1,28 @@
+//! A learned linear map.
+
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, add_transposed_product};
+
+use super::layout::{Layout, TensorId};
+use super::prepared::{MapId, Maps};
+
+/// A learned linear map and its packed form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Linear {
+    pub(crate) tensor: TensorId,
+    pub(crate) map: MapId,
+}
+
+impl Linear {
+    pub(crate) fn new(name: &str, rows: usize, columns: usize, layout: &mut Layout, maps: &mut Maps) -> Self {
+        let tensor = layout.glorot(name, rows, columns);
+        Self { tensor, map: maps.whole(layout, tensor) }
+    }
+
+    /// `gradient += inputᵀ·d_output` over all rows.
+    pub(crate) fn add_gradient<F: Real>(&self, input: &[F], d_output: &[F], layout: &Layout, gradient: &mut [F], scratch: &mut Packed<F>) {
+        let (d_in, d_out) = layout.shape(self.tensor);
+        let rows = input.len() / d_in;
+        let target = MatrixMut::new(&mut gradient[layout.range(self.tensor)], d_in, d_out);
+        add_transposed_product(target, Matrix::new(input, rows, d_in), Matrix::new(d_output, rows, d_out), scratch);
+    }
+}

@@ -1,0 +1,85 @@
+//! Networks and sentences for tests.
+use crosslens_analysis::Pair;
+use crosslens_nets::network::{Cell, Family, Inputs, Network, NetworkConfig, Positions, Score};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+pub(crate) const SOURCE_WORDS: usize = 4;
+pub(crate) const TARGET_WORDS: usize = 5;
+
+/// Every combination of the switches that makes sense, small.
+pub(crate) fn all_configs() -> Vec<NetworkConfig> {
+    let mut configs = Vec::new();
+    let scores = std::iter::once(None).chain(Score::ALL.map(Some));
+    for family in Family::ALL {
+        for cell in Cell::ALL {
+            for score in scores.clone() {
+                for (layers, bidirectional, input_feeding, heads) in switches() {
+                    // The two kinds of inputs, biases and positions touch nothing of each other: alternate instead of multiplying.
+                    let number = configs.len();
+                    configs.push(NetworkConfig {
+                        cell,
+                        score,
+                        layers,
+                        bidirectional,
+                        input_feeding,
+                        heads,
+                        hidden: 3,
+                        readout_bias: number.is_multiple_of(2),
+                        inputs: if number % 3 == 0 { Inputs::Embedding { size: 2 } } else { Inputs::OneHot { size: 6 } },
+                        positions: (family == Family::Ao || number % 5 == 0).then_some(Positions { amplitude: 0.5, time_scale: 10.0 }),
+                        ..NetworkConfig::of(family)
+                    });
+                    if configs[number].check().is_err() {
+                        configs.pop();
+                    }
+                }
+            }
+        }
+    }
+    configs
+}
+
+fn switches() -> impl Iterator<Item = (usize, bool, bool, usize)> {
+    (0..16).map(|bits| (1 + (bits & 1), bits & 2 != 0, bits & 4 != 0, 1 + (bits >> 3)))
+}
+
+pub(crate) fn network(config: &NetworkConfig) -> Network {
+    Network::new(config, SOURCE_WORDS, TARGET_WORDS, 5).expect("a network that makes sense")
+}
+
+pub(crate) fn generator(seed: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// Sentences of 1 to `longest` random words.
+pub(crate) fn pairs(n: usize, longest: usize, seed: u64) -> Vec<Pair> {
+    let mut rng = generator(seed);
+    let mut sentence = |words: usize| {
+        let length = rng.random_range(1..=longest);
+        (0..length).map(|_| rng.random_range(0..words as u32)).collect()
+    };
+    (0..n).map(|_| Pair { source: sentence(SOURCE_WORDS), target: sentence(TARGET_WORDS) }).collect()
+}
+
+/// Weights drawn so that nothing is zero or saturated.
+pub(crate) fn weights(network: &Network, seed: u64) -> Vec<f64> {
+    let mut rng = generator(seed);
+    (0..network.layout().len()).map(|_| rng.random_range(-0.7..0.7)).collect()
+}
+
+/// The network's name in messages.
+pub(crate) fn name(config: &NetworkConfig) -> String {
+    format!(
+        "{} {} {:?} layers {} bidirectional {} feeding {} heads {} {:?} bias {}",
+        config.family.name(),
+        config.cell.name(),
+        config.score.map(Score::name),
+        config.layers,
+        config.bidirectional,
+        config.input_feeding,
+        config.heads,
+        config.inputs,
+        config.readout_bias
+    )
+}

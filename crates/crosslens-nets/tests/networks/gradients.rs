@@ -1,0 +1,79 @@
+//! Analytic gradients against central differences, in `f64`.
+
+use super::common::{all_configs, generator, name, network, pairs, weights};
+use crosslens_nets::network::{Engine, Family, Feeding, NetworkConfig};
+use rand::RngExt;
+
+const SEED: u64 = 11;
+
+/// `(L(θ + hd) − L(θ − hd)) / 2h`.
+fn slope(config: &NetworkConfig, weights: &[f64], direction: &[f64], feeding: Feeding) -> f64 {
+    const H: f64 = 1e-5;
+    let (network, pairs) = (network(config), pairs(4, 4, SEED));
+    let mut engine = Engine::new(1).expect("one thread");
+    let mut loss = |sign: f64| {
+        let moved: Vec<f64> = weights.iter().zip(direction).map(|(weight, d)| weight + sign * H * d).collect();
+        engine.differentiate(&network, &moved, &pairs, feeding, SEED).loss
+    };
+    (loss(1.0) - loss(-1.0)) / (2.0 * H)
+}
+
+/// The error of a central difference is of the order `h²` of the third derivative and `ε/h` of rounding, both near 1e-10 here.
+fn assert_close(analytic: f64, numeric: f64, what: &str) {
+    assert!((analytic - numeric).abs() < 1e-8 * (1.0 + numeric.abs()), "{what}: analytic {analytic:e}, central difference {numeric:e}");
+}
+
+#[test]
+fn every_combination_that_makes_sense_has_the_right_slope_along_a_random_direction() {
+    let configs = all_configs();
+    assert!(configs.len() > 300, "only {} combinations", configs.len());
+    for (number, config) in configs.iter().enumerate() {
+        let network = network(config);
+        let weights = weights(&network, number as u64);
+        let mut rng = generator(number as u64 ^ 0xD1);
+        let direction: Vec<f64> = weights.iter().map(|_| rng.random_range(-1.0..1.0)).collect();
+        for feeding in [Feeding::Forced, Feeding::Free] {
+            let mut engine = Engine::new(1).expect("one thread");
+            engine.differentiate(&network, &weights, &pairs(4, 4, SEED), feeding, SEED);
+            let analytic: f64 = engine.gradient().iter().zip(&direction).map(|(gradient, d)| gradient * d).sum();
+            let what = format!("{} {feeding:?}", name(config));
+            assert_close(analytic, slope(config, &weights, &direction, feeding), &what);
+        }
+    }
+}
+
+#[test]
+fn every_parameter_of_every_family_and_cell_has_its_own_gradient() {
+    for config in all_configs().iter().filter(|config| config.layers == 2) {
+        let network = network(config);
+        let weights = weights(&network, 2);
+        let mut engine = Engine::new(1).expect("one thread");
+        engine.differentiate(&network, &weights, &pairs(4, 4, SEED), Feeding::Forced, SEED);
+        for tensor in network.layout().tensors() {
+            // The ends and the middle of each tensor: first and last gate, first and last row.
+            let range = tensor.range();
+            for place in [range.start, (range.start + range.end) / 2, range.end - 1] {
+                let mut direction = vec![0.0; weights.len()];
+                direction[place] = 1.0;
+                let what = format!("{}: {}[{}]", name(config), tensor.name, place - range.start);
+                assert_close(engine.gradient()[place], slope(config, &weights, &direction, Feeding::Forced), &what);
+            }
+        }
+    }
+}
+
+/// The masks depend on the seed alone, so the loss with dropout is a smooth function of the weights too.
+#[test]
+fn dropout_passes_gradients_through_what_it_keeps() {
+    for family in Family::ALL {
+        let config = NetworkConfig { layers: 2, hidden: 4, dropout: 0.4, ..NetworkConfig::of(family) };
+        let network = network(&config);
+        let weights = weights(&network, 3);
+        let direction: Vec<f64> = (0..weights.len()).map(|i| (i as f64).cos()).collect();
+        let mut engine = Engine::new(1).expect("one thread");
+        let dropped = engine.differentiate(&network, &weights, &pairs(4, 4, SEED), Feeding::Forced, SEED).loss;
+        let analytic: f64 = engine.gradient().iter().zip(&direction).map(|(gradient, d)| gradient * d).sum();
+        assert_close(analytic, slope(&config, &weights, &direction, Feeding::Forced), family.name());
+        assert_ne!(dropped, engine.evaluate(&network, &weights, &pairs(4, 4, SEED), Feeding::Forced).loss, "nothing was dropped");
+    }
+}

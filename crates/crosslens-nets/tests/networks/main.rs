@@ -1,0 +1,7 @@
+//! The networks: golden values, gradients, laws, and runs that stop and go on.
+
+mod common;
+mod golden;
+mod gradients;
+mod laws;
+mod resuming;

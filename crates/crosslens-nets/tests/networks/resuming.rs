@@ -1,0 +1,94 @@
+use crosslens_nets::network::{Family, Feeding, NetworkConfig};
+use crosslens_nets::tasks::TaskConfig;
+use crosslens_nets::train::{
+    Ending, Event, Metrics, OptimizerConfig, Run, RunConfig, RunFolder, TrainError, Trained, TrainingConfig, Wish,
+};
+
+fn config() -> RunConfig {
+    RunConfig {
+        seed: 5,
+        version: None,
+        task: TaskConfig::named("sort").expect("a task of that name"),
+        network: NetworkConfig { hidden: 12, dropout: 0.1, ..NetworkConfig::of(Family::Luong) },
+        training: TrainingConfig {
+            steps: 47,
+            batch: 20,
+            forced_steps: 10,
+            feeding: Feeding::Free,
+            evaluate_every: 10,
+            ..TrainingConfig::default()
+        },
+        optimizer: OptimizerConfig::default(),
+    }
+}
+
+fn run(config: &RunConfig, folder: &std::path::Path) -> Run {
+    Run::prepare(config.clone(), RunFolder::at(folder)).expect("a configuration that makes sense")
+}
+
+/// Stops after the update that makes `step`.
+fn stop_at(step: u64) -> impl FnMut(Event<'_>) -> Wish {
+    move |event| if matches!(event, Event::Updated { step: made, .. } if made == step) { Wish::Stop } else { Wish::GoOn }
+}
+
+fn go_on(_: Event<'_>) -> Wish {
+    Wish::GoOn
+}
+
+/// The model's bytes and the metrics without their timings.
+fn result(folder: &std::path::Path) -> (Vec<u8>, Vec<Metrics>) {
+    let mut metrics = RunFolder::at(folder).read_metrics().expect("metrics");
+    metrics.iter_mut().for_each(|line| line.seconds = 0.0);
+    (std::fs::read(folder.join("model.safetensors")).expect("a model"), metrics)
+}
+
+#[test]
+fn stopping_between_evaluations_changes_nothing() {
+    let (whole, stopped) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    run(&config(), whole.path()).start(1, &mut go_on).expect("a run that ends");
+    let stop = run(&config(), stopped.path()).start(2, &mut stop_at(13)).expect("a run that stops");
+    assert_eq!((stop.ending, stop.steps), (Ending::Interrupted, 13));
+    for step in [14, 20, 39] {
+        let stop = run(&config(), stopped.path()).resume(3, &mut stop_at(step)).expect("a run that stops again");
+        assert_eq!((stop.ending, stop.steps), (Ending::Interrupted, step));
+    }
+    let end = run(&config(), stopped.path()).resume(1, &mut go_on).expect("a run that ends");
+    assert_eq!((end.ending, end.steps), (Ending::Finished, 47));
+    assert_eq!(result(stopped.path()), result(whole.path()));
+    assert_eq!(result(whole.path()).1.iter().map(|line| line.step).collect::<Vec<_>>(), [10, 20, 30, 40, 47]);
+}
+
+#[test]
+fn a_run_stops_early_at_the_accuracy_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut easy = config();
+    easy.training.stop_at = 0.0;
+    let trained = run(&easy, folder.path()).start(1, &mut go_on).expect("a run that ends");
+    assert_eq!((trained.ending, trained.steps), (Ending::Finished, 10));
+    let again = run(&easy, folder.path()).resume(1, &mut go_on).expect("nothing is left to do");
+    assert_eq!((again.ending, again.steps), (Ending::Finished, 10));
+}
+
+#[test]
+fn a_finished_run_can_be_made_longer_but_not_shorter() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&config(), folder.path()).start(1, &mut go_on).expect("a run that ends");
+    let mut longer = config();
+    longer.training.steps = 60;
+    let trained: Trained = run(&longer, folder.path()).resume(1, &mut go_on).expect("a longer run");
+    assert_eq!((trained.ending, trained.steps), (Ending::Finished, 60));
+    let error = run(&config(), folder.path()).resume(1, &mut go_on).expect_err("60 steps are made");
+    assert!(matches!(error, TrainError::AlreadyFurther { made: 60, steps: 47 }), "{error}");
+    assert_eq!(RunFolder::at(folder.path()).read_config().expect("run.toml").training.steps, 60, "a refused change is not written");
+}
+
+#[test]
+fn a_new_run_takes_the_place_of_an_old_one_and_of_what_a_kill_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&config(), folder.path()).start(1, &mut go_on).expect("a run that ends");
+    std::fs::write(folder.path().join(".crosslens-left"), "half a checkpoint").expect("a writable folder");
+    let stopped = run(&config(), folder.path()).start(1, &mut stop_at(1)).expect("a run that stops");
+    assert_eq!(stopped.steps, 1);
+    assert!(!folder.path().join(".crosslens-left").exists(), "temporary files of a killed run are removed");
+    assert!(!folder.path().join("metrics.jsonl").exists(), "the old run's metrics are gone");
+}

@@ -1,0 +1,5 @@
+//! The program as a user runs it.
+
+mod common;
+mod refusals;
+mod runs;

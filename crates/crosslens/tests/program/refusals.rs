@@ -1,0 +1,140 @@
+//! Bad input: exit code and message of each, as a user sees them.
+
+use std::path::Path;
+
+use super::common::{TINY, crosslens, run, shown, succeed};
+
+/// Snapshots what the program says, with paths that change from run to run made equal.
+fn snapshot(name: &str, folder: &Path, arguments: &[&str]) {
+    let seen = shown(&run(folder, arguments)).replace(&folder.display().to_string(), "[folder]");
+    insta::assert_snapshot!(name, seen);
+}
+
+/// Writes the tiny configuration with one line changed.
+fn changed(folder: &Path, line: &str, by: &str) -> String {
+    let text = std::fs::read_to_string(TINY).expect("the tiny configuration");
+    assert!(text.contains(line), "`{line}` is not in tiny.toml");
+    std::fs::write(folder.join("run.toml"), text.replace(line, by)).expect("a writable folder");
+    "run.toml".to_owned()
+}
+
+#[test]
+fn names_nobody_knows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    snapshot("unknown task", folder, &["train", "one-two-one"]);
+    snapshot("unknown architecture", folder, &["train", "one-to-one", "--arch", "bahdano"]);
+    snapshot("unknown score", folder, &["train", "one-to-one", "--score", "generall"]);
+    snapshot("unknown key", folder, &["train", &changed(folder, "batch = 48", "bacth = 48")]);
+    snapshot("unknown family in a file", folder, &["train", &changed(folder, "\"aed\"", "\"aedd\"")]);
+    snapshot("unknown task in a file", folder, &["train", &changed(folder, "\"one-to-one\"", "\"one-to-two\"")]);
+    assert!(!folder.join("runs").exists(), "a refused run leaves nothing behind");
+}
+
+#[test]
+fn configurations_that_make_no_sense() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    snapshot("dot score and two directions", folder, &["train", "one-to-one", "--arch", "bahdanau", "--score", "dot"]);
+    snapshot("attention without attention", folder, &["train", "one-to-one", "--arch", "ved", "--score", "dot"]);
+    snapshot("length 0", folder, &["train", &changed(folder, "min_length = 3", "min_length = 0")]);
+    snapshot("one word", folder, &["train", &changed(folder, "n_words = 2", "n_words = 1")]);
+    snapshot("no words", folder, &["train", &changed(folder, "n_words = 2", "n_words = 0")]);
+    snapshot("no units", folder, &["train", &changed(folder, "hidden = 24", "hidden = 0")]);
+    snapshot("learning rate nan", folder, &["train", &changed(folder, "learning_rate = 5e-3", "learning_rate = nan")]);
+    snapshot("learning rate inf", folder, &["train", &changed(folder, "learning_rate = 5e-3", "learning_rate = inf")]);
+    snapshot("not toml", folder, &["train", &changed(folder, "seed = 7", "seed = = 7")]);
+    snapshot("no such file", folder, &["train", "nowhere.toml"]);
+    let huge = changed(folder, "hidden = 24", "hidden = 65536\nlayers = 64\ncell = \"lstm\"");
+    snapshot("too many parameters", folder, &["train", &huge]);
+    let wide = changed(folder, "batch = 48", "batch = 1000000");
+    snapshot("too large a batch", folder, &["train", &wide, "--out", "wide"]);
+    assert!(!folder.join("wide").exists(), "a refused run leaves nothing behind");
+    assert!(!folder.join("runs").exists(), "a refused run leaves nothing behind");
+}
+
+#[test]
+fn folders_that_cannot_be_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    std::fs::write(folder.join("file"), "text").expect("a writable folder");
+    snapshot("folder is a file", folder, &["train", TINY, "--out", "file"]);
+    snapshot("folder is not there to be made", folder, &["train", TINY, "--out", "/proc/crosslens"]);
+    snapshot("folder below a file", folder, &["train", TINY, "--out", "file/run"]);
+    std::fs::create_dir(folder.join("mine")).expect("a writable folder");
+    std::fs::write(folder.join("mine/model.safetensors"), "precious").expect("a writable folder");
+    snapshot("folder of something else", folder, &["train", TINY, "--out", "mine", "--overwrite"]);
+    assert_eq!(std::fs::read_to_string(folder.join("mine/model.safetensors")).expect("still there"), "precious");
+    succeed(folder, &["train", TINY, "--steps", "1", "--out", "run"]);
+    snapshot("folder of another run", folder, &["train", TINY, "--out", "run"]);
+    snapshot("resume nothing", folder, &["train", "mine", "--resume"]);
+    snapshot("train a folder", folder, &["train", "run"]);
+    snapshot("resume two", folder, &["train", "run", "--resume", "--out", "mine"]);
+    snapshot("resume for less", folder, &["train", "run", "--resume", "--steps", "0"]);
+    snapshot("overwrite nothing", folder, &["train", TINY, "--overwrite"]);
+    snapshot("resume as another", folder, &["train", "run", "--resume", "--seed", "8"]);
+    snapshot("eval nothing", folder, &["eval", "mine"]);
+}
+
+#[test]
+fn files_that_are_damaged_or_foreign() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let train = |out: &str, more: &[&str]| {
+        succeed(folder, &[&["train", TINY, "--steps", "1", "--out", out], more].concat());
+    };
+    train("run", &[]);
+    train("other", &["--cell", "lstm"]);
+    for name in ["checkpoint.safetensors", "model.safetensors"] {
+        let path = folder.join("run").join(name);
+        let good = std::fs::read(&path).expect("a run has it");
+        let mut check = |what: &str, bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("writable");
+            let arguments: &[&str] =
+                if name.starts_with("model") { &["eval", "run"] } else { &["train", "run", "--resume", "--steps", "2"] };
+            snapshot(&format!("{what} {name}"), folder, arguments);
+        };
+        check("truncated", &good[..good.len() / 2]);
+        check("empty", &[]);
+        let header = br#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+        check("somebody else's", &[&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat());
+        check("foreign", &std::fs::read(folder.join("other").join(name)).expect("a run has it"));
+        let mut lying = good.clone();
+        lying[..8].copy_from_slice(&(1u64 << 60).to_le_bytes());
+        check("lying", &lying);
+        let mut nan = good.clone();
+        let end = nan.len();
+        nan[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+        check("nan", &nan);
+        std::fs::write(&path, &good).expect("writable");
+    }
+    std::fs::write(folder.join("run/vocab.json"), r#"{"source":["a","a"],"target":["b"]}"#).expect("writable");
+    snapshot("doubled word in vocab", folder, &["eval", "run"]);
+}
+
+#[test]
+fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let wild = changed(folder, "learning_rate = 5e-3", "learning_rate = 1e38\nschedule = { kind = \"constant\" }\nwarm_up = 0");
+    snapshot("diverged", folder, &["train", &wild, "--out", "run"]);
+    assert!(folder.join("run/checkpoint.safetensors").exists());
+    assert!(!folder.join("run/model.safetensors").exists(), "no half-trained model is offered");
+}
+
+/// A limit on the size of files stands in for a full disk: the write fails in the middle of the checkpoint.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_named_and_leaves_nothing_half_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--steps", "5", "--out", "run"]);
+    let before = std::fs::read(folder.join("run/checkpoint.safetensors")).expect("a checkpoint");
+    let program = crosslens(folder, &[]).get_program().to_string_lossy().into_owned();
+    let script = format!("trap '' XFSZ; ulimit -f 16; exec '{program}' train run --resume --steps 10 --threads 1");
+    let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
+    insta::assert_snapshot!("full disk", shown(&output));
+    assert_eq!(std::fs::read(folder.join("run/checkpoint.safetensors")).expect("still there"), before, "the old checkpoint is untouched");
+    let names: Vec<_> = std::fs::read_dir(folder.join("run")).expect("the run").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with('.')), "no temporary file is left: {names:?}");
+}
