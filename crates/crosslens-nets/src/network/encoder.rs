@@ -37,10 +37,30 @@ pub(crate) struct EncoderTrace<F> {
     /// `[row, d_input]` by direction, for layers above the first.
     inputs: [Vec<F>; 2],
     d_inputs: Vec<F>,
-    /// `[row, d_output]`, step-major.
-    pub(crate) outputs: Vec<F>,
-    pub(crate) d_outputs: Vec<F>,
+    /// `[row, 2n]`, step-major: both directions side by side; unused where there is only one.
+    joined: Vec<F>,
+    d_joined: Vec<F>,
     mask: Vec<F>,
+}
+
+impl<F: Real> EncoderTrace<F> {
+    /// `[row, d_output]`, step-major.
+    pub(crate) fn outputs(&self, layer: &EncoderLayer) -> &[F] {
+        if layer.backward.is_some() { &self.joined } else { &self.directions[0].hidden }
+    }
+
+    /// The gradient of the outputs, to be added to.
+    pub(crate) fn d_outputs_mut(&mut self, layer: &EncoderLayer) -> &mut [F] {
+        if layer.backward.is_some() { &mut self.d_joined } else { &mut self.directions[0].d_hidden }
+    }
+
+    /// Makes room for a shard; gradients are zero.
+    pub(crate) fn reserve(&mut self, layer: &EncoderLayer, packing: &Packing) {
+        for (direction, layer) in layer.directions() {
+            layer.reserve(&mut self.directions[direction], packing);
+        }
+        zeroed(&mut self.d_joined, if layer.backward.is_some() { packing.n_rows() * layer.d_output() } else { 0 });
+    }
 }
 
 /// Runs all layers; `read` puts the tokens' part into the gates of some rows of the first layer, in one direction or the other.
@@ -57,7 +77,8 @@ pub(crate) fn forward<F: Real>(
         let trace = &mut here[0];
         if let Some(below) = below.last() {
             let d_input = layers[number - 1].d_output();
-            read_below(trace, below, number, packing, d_input, layer.backward.is_some(), dropout);
+            let outputs = below.outputs(&layers[number - 1]);
+            read_below(trace, outputs, number, packing, d_input, layer.backward.is_some(), dropout);
             for (direction, layer) in layer.directions() {
                 let input = Matrix::new(&trace.inputs[direction], packing.n_rows(), d_input);
                 layer.read_input(&mut trace.directions[direction], input, 0..packing.n_rows(), context);
@@ -76,7 +97,7 @@ pub(crate) fn forward<F: Real>(
 
 fn read_below<F: Real>(
     trace: &mut EncoderTrace<F>,
-    below: &EncoderTrace<F>,
+    below: &[F],
     number: usize,
     packing: &Packing,
     d_input: usize,
@@ -85,7 +106,7 @@ fn read_below<F: Real>(
 ) {
     let [forward, backward] = &mut trace.inputs;
     forward.clear();
-    forward.extend_from_slice(&below.outputs);
+    forward.extend_from_slice(below);
     if let Some((dropout, first_sentence)) = dropout {
         dropout.mask(&mut trace.mask, packing, d_input, Site::EncoderInput(number), first_sentence, Order::Step);
         dropout::apply(forward, &trace.mask);
@@ -99,13 +120,12 @@ fn read_below<F: Real>(
 /// `outputs[t] = [forward[t] ; backward[t]]`.
 fn join_directions<F: Real>(layer: &EncoderLayer, trace: &mut EncoderTrace<F>, packing: &Packing) {
     let n = layer.forward.n;
-    let EncoderTrace { directions, outputs, .. } = trace;
-    outputs.resize(packing.n_rows() * layer.d_output(), F::ZERO);
+    let EncoderTrace { directions, joined, .. } = trace;
     if layer.backward.is_none() {
-        outputs.copy_from_slice(&directions[0].hidden);
         return;
     }
-    for (row, output) in outputs.chunks_exact_mut(2 * n).enumerate() {
+    joined.resize(packing.n_rows() * layer.d_output(), F::ZERO);
+    for (row, output) in joined.chunks_exact_mut(2 * n).enumerate() {
         output[..n].copy_from_slice(&directions[0].hidden[row * n..][..n]);
         output[n..].copy_from_slice(&directions[1].hidden[packing.reversed[row] * n..][..n]);
     }
@@ -148,7 +168,7 @@ pub(crate) fn backward<F: Real>(
                 if dropped {
                     dropout::apply(&mut trace.d_inputs, &trace.mask);
                 }
-                crosslens_kernels::add(&mut below.d_outputs, &trace.d_inputs);
+                crosslens_kernels::add(below.d_outputs_mut(&layers[number - 1]), &trace.d_inputs);
             } else {
                 let [ordered, _] = &mut trace.inputs;
                 zeroed(ordered, n_rows * d_input);
@@ -156,21 +176,20 @@ pub(crate) fn backward<F: Real>(
                 if dropped {
                     dropout::apply(ordered, &trace.mask);
                 }
-                crosslens_kernels::add(&mut below.d_outputs, ordered);
+                crosslens_kernels::add(below.d_outputs_mut(&layers[number - 1]), ordered);
             }
         }
     }
 }
 
-/// Adds `d_outputs` to the gradients of both directions' states.
+/// Adds the gradient of the outputs to those of both directions' states.
 fn split_directions<F: Real>(layer: &EncoderLayer, trace: &mut EncoderTrace<F>, packing: &Packing) {
     let n = layer.forward.n;
-    let EncoderTrace { directions, d_outputs, .. } = trace;
+    let EncoderTrace { directions, d_joined, .. } = trace;
     if layer.backward.is_none() {
-        crosslens_kernels::add(&mut directions[0].d_hidden, d_outputs);
         return;
     }
-    for (row, d_output) in d_outputs.chunks_exact(2 * n).enumerate() {
+    for (row, d_output) in d_joined.chunks_exact(2 * n).enumerate() {
         crosslens_kernels::add(&mut directions[0].d_hidden[row * n..][..n], &d_output[..n]);
         crosslens_kernels::add(&mut directions[1].d_hidden[packing.reversed[row] * n..][..n], &d_output[n..]);
     }

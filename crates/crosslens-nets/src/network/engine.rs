@@ -176,9 +176,12 @@ impl<F: Real> Engine<F> {
         let len = network.layout.len() + shared.table_len();
         gradient.resize(len, F::ZERO);
         let results = &results[..*n_shards];
-        let mut chunks: Vec<&mut [F]> = gradient.chunks_mut(SUM_CHUNK).collect();
+        let start = network.layout.sharded().start;
+        let (tabled, sharded) = gradient.split_at_mut(start);
+        tabled.fill(F::ZERO);
+        let mut chunks: Vec<&mut [F]> = sharded.chunks_mut(SUM_CHUNK).collect();
         threads.for_each(&mut chunks, |number, chunk| {
-            let from = number * SUM_CHUNK;
+            let from = start + number * SUM_CHUNK;
             chunk.copy_from_slice(&results[0].gradient[from..from + chunk.len()]);
             for result in &results[1..] {
                 add(chunk, &result.gradient[from..from + chunk.len()]);

@@ -11,7 +11,7 @@ use super::packing::Packing;
 use super::prepared::{Context, MapId, Maps, Prepared};
 
 /// Rows that run back before their share of the weights' gradient is added, while they are still in the cache.
-const GRADIENT_ROWS: usize = 192;
+const GRADIENT_ROWS: usize = 128;
 
 /// The parameters of a layer and what it is made of.
 #[derive(Clone, Debug)]

@@ -41,6 +41,7 @@ pub(crate) struct TensorId(usize);
 pub struct Layout {
     tensors: Vec<Tensor>,
     len: usize,
+    n_tabled: usize,
 }
 
 impl Layout {
@@ -87,16 +88,36 @@ impl Layout {
         }
     }
 
+    /// Puts those parameters first whose gradients come from tables, not from shards.
+    pub(crate) fn put_tabled_first(&mut self, tabled: &[TensorId]) {
+        let is_tabled = |number: usize| tabled.contains(&TensorId(number));
+        self.len = 0;
+        for first in [true, false] {
+            for number in (0..self.tensors.len()).filter(|&number| is_tabled(number) == first) {
+                let range = &mut self.tensors[number].range;
+                *range = self.len..self.len + range.len();
+                self.len = range.end;
+            }
+            if first {
+                self.n_tabled = self.len;
+            }
+        }
+    }
+
+    /// The parameters whose gradients come from shards.
+    pub(crate) fn sharded(&self) -> Range<usize> {
+        self.n_tabled..self.len
+    }
+
     /// Draws every parameter.
     pub(crate) fn draw<F: Real>(&self, rng: &mut impl Rng) -> Vec<F> {
-        let mut weights = Vec::with_capacity(self.len);
+        let mut weights = vec![F::ZERO; self.len];
         for tensor in &self.tensors {
-            match tensor.start {
-                Start::Zero => weights.resize(tensor.range.end, F::ZERO),
-                Start::Normal(deviation) => weights.extend(tensor.range().map(|_| {
+            if let Start::Normal(deviation) = tensor.start {
+                for weight in &mut weights[tensor.range()] {
                     let value: f64 = StandardNormal.sample(rng);
-                    F::of(value * deviation)
-                })),
+                    *weight = F::of(value * deviation);
+                }
             }
         }
         weights

@@ -167,13 +167,17 @@ impl Network {
         let linear = Linear::new("readout", d_input, n_target_words, &mut layout, &mut maps);
         let bias = config.readout_bias.then(|| layout.vector("readout_bias", n_target_words, Start::Zero));
         let readout = Readout { linear, bias, d_input, n_words: n_target_words };
-        let decoder = Decoder { family: config.family, layers, attention, attentional, d_feed, readout };
+        let first_layers = [Some(&encoder[0].forward), encoder[0].backward.as_ref(), Some(&layers[0])].into_iter().flatten();
+        let mut tabled: Vec<_> = first_layers.flat_map(|layer| [layer.gates_from_input, layer.gates_bias]).collect();
+        tabled.extend([source_space.embedding, target_space.embedding].into_iter().flatten());
+        layout.put_tabled_first(&tabled);
         if layout.len() > MAX_PARAMETERS {
             return Err(NetworkError::TooLarge { parameters: layout.len(), most: MAX_PARAMETERS });
         }
         if config.positions.is_some() && d > MAX_ROTATED {
             return Err(NetworkError::OutOfRange { field: "inputs.size", value: d.to_string(), range: "at most 2048 with positions" });
         }
+        let decoder = Decoder { family: config.family, layers, attention, attentional, d_feed, readout };
         let rotation = config.positions.map(|_| positions::random_rotation(d, &mut generator(&[seed, 0x0726])));
         Ok(Self { config: config.clone(), layout, maps, encoder, bridges, decoder, source_space, target_space, rotation })
     }

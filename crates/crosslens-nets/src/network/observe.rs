@@ -49,13 +49,14 @@ fn observe<F: Real>(network: &Network, weights: &[F], readout_map: &Packed<F>, s
     let (n, d_key) = (network.config.hidden, network.config.d_key());
     let rows = sides.target.sentence_rows(sentence);
     let mut observation = Observation { predicted: shard.predicted[rows.clone()].to_vec(), ..Observation::default() };
-    let top = shard.decoder.layers.last().expect("a decoder has a layer");
+    let decoder = shard.decoder.layers.last().expect("a decoder has a layer");
     for step in 0..rows.len() {
         let row = sides.target.rows(step).start + sides.target.ranks[sentence];
         observation.fed.push(shard.decoder.fed[row]);
-        observation.decoder.extend_from_slice(&top.hidden[row * n..][..n]);
+        observation.decoder.extend_from_slice(&decoder.hidden[row * n..][..n]);
     }
-    let outputs = &shard.encoder.last().expect("an encoder has a layer").outputs;
+    let top = network.encoder.len() - 1;
+    let outputs = shard.encoder[top].outputs(&network.encoder[top]);
     for step in 0..sides.source.lengths[sentence] {
         let row = sides.source.rows(step).start + sides.source.ranks[sentence];
         observation.encoder.extend_from_slice(&outputs[row * d_key..][..d_key]);

@@ -11,7 +11,6 @@ use super::engine::{Feeding, Shared};
 use super::packing::Packing;
 use super::prepared::Context;
 use super::readout::{ReadoutGradients, ReadoutTrace};
-use super::rows::zeroed;
 use super::{Network, Outcome};
 
 /// All buffers of a shard; they grow to the largest shard seen and stay.
@@ -47,7 +46,7 @@ pub(crate) struct Job<'a, F> {
 }
 
 impl<F: Real> Shard<F> {
-    /// Forward, loss and, if asked for, backward: `gradient` becomes that of all parameters, then of all tables.
+    /// Forward, loss and, if asked for, backward: `gradient` becomes that of the parameters, but for those behind tables, then of all tables.
     pub(crate) fn run(
         &mut self,
         network: &Network,
@@ -66,7 +65,8 @@ impl<F: Real> Shard<F> {
         if let Some(attention) = &network.decoder.attention {
             attention.reserve(&mut self.attention, sides);
             let d_key = network.config.d_key();
-            let outputs = &self.encoder[network.encoder.len() - 1].outputs;
+            let top = network.encoder.len() - 1;
+            let outputs = self.encoder[top].outputs(&network.encoder[top]);
             for (row, state) in outputs.chunks_exact(d_key).enumerate() {
                 self.attention.key_states[self.source.to_sentence[row] * d_key..][..d_key].copy_from_slice(state);
             }
@@ -77,7 +77,10 @@ impl<F: Real> Shard<F> {
             Feeding::Free => network.decoder.forward_free(&mut self.decoder, &mut self.attention, input),
         }
 
-        zeroed(gradient, if job.gradient_weight.is_some() { network.layout.len() + shared.table_len() } else { 0 });
+        if job.gradient_weight.is_some() {
+            gradient.resize(network.layout.len() + shared.table_len(), F::ZERO);
+            gradient[network.layout.sharded().start..].fill(F::ZERO);
+        }
         let gradients = job.gradient_weight.map(|row_weight| ReadoutGradients {
             d_input: &mut self.decoder.d_readout_input,
             gradient,
@@ -113,11 +116,10 @@ impl<F: Real> Shard<F> {
     fn encode(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, dropout: Option<(Dropout, usize)>) {
         self.encoder.resize_with(network.encoder.len(), EncoderTrace::default);
         for (layer, trace) in network.encoder.iter().zip(&mut self.encoder) {
+            trace.reserve(layer, &self.source);
             for (direction, layer) in layer.directions() {
-                layer.reserve(&mut trace.directions[direction], &self.source);
                 layer.start_from_initial(&mut trace.directions[direction], context.layout, context.weights);
             }
-            zeroed(&mut trace.d_outputs, self.source.n_rows() * layer.d_output());
         }
         let Self { source, source_tokens, reversed_tokens, .. } = self;
         let width = network.encoder[0].forward.width();
@@ -185,9 +187,10 @@ impl<F: Real> Shard<F> {
         if let Some(mechanism) = &network.decoder.attention {
             mechanism.finish(attention, context, parameters, scratch);
             let d_key = network.config.d_key();
-            let d_outputs = &mut encoder[network.encoder.len() - 1].d_outputs;
+            let top = network.encoder.len() - 1;
+            let d_outputs = encoder[top].d_outputs_mut(&network.encoder[top]);
             for (row, d_output) in d_outputs.chunks_exact_mut(d_key).enumerate() {
-                d_output.copy_from_slice(&attention.d_key_states[source.to_sentence[row] * d_key..][..d_key]);
+                add(d_output, &attention.d_key_states[source.to_sentence[row] * d_key..][..d_key]);
             }
         }
         self.hand_back(network, context, parameters);
