@@ -11,19 +11,17 @@ const PARTIAL_SUMS: usize = 8;
 /// assert!((row[1] - 2.0 / 3.0).abs() < 1e-15);
 /// ```
 pub fn softmax<F: Real>(row: &mut [F]) {
-    crate::vectorised(
-        #[inline(always)]
-        || {
-            let highest = highest(row);
-            let sum = exponentials(row, highest);
-            let factor = F::ONE / sum;
-            row.iter_mut().for_each(|weight| *weight *= factor);
-        },
-    );
+    normalise(row);
 }
 
 /// `ln Σ_j e^row[j]`; afterwards `row` holds the softmax. The loss and its gradient in one pass.
 pub fn log_sum_exp<F: Real>(row: &mut [F]) -> F {
+    let (highest, sum) = normalise(row);
+    F::of(sum.to_f64().ln()) + highest
+}
+
+/// Replaces scores by weights; returns the highest score and `Σ_j e^(row[j] − highest)`.
+fn normalise<F: Real>(row: &mut [F]) -> (F, F) {
     crate::vectorised(
         #[inline(always)]
         || {
@@ -31,7 +29,7 @@ pub fn log_sum_exp<F: Real>(row: &mut [F]) -> F {
             let sum = exponentials(row, highest);
             let factor = F::ONE / sum;
             row.iter_mut().for_each(|weight| *weight *= factor);
-            F::of(sum.to_f64().ln()) + highest
+            (highest, sum)
         },
     )
 }

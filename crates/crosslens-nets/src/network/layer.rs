@@ -179,14 +179,13 @@ impl Layer {
 
     /// Runs one step.
     pub(crate) fn forward_step<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, step: usize, context: Context<'_, F>) {
-        let previous = if !self.is_recurrent() {
-            None
-        } else if step == 0 {
-            Some(Previous::Start)
-        } else {
-            Some(Previous::Row(packing.rows(step - 1).start))
-        };
-        self.forward_rows(trace, packing.rows(step), previous, context);
+        self.forward_rows(trace, packing.rows(step), self.previous(packing, step), context);
+    }
+
+    /// Where the states before a step lie; `None` where they are zero.
+    fn previous(&self, packing: &Packing, step: usize) -> Option<Previous> {
+        let previous = if step == 0 { Previous::Start } else { Previous::Row(packing.rows(step - 1).start) };
+        self.is_recurrent().then_some(previous)
     }
 
     fn forward_rows<F: Real>(&self, trace: &mut Trace<F>, rows: Range<usize>, previous: Option<Previous>, context: Context<'_, F>) {
@@ -269,14 +268,7 @@ impl Layer {
 
     /// Runs one step back. Steps must come in descending order.
     pub(crate) fn backward_step<F: Real>(&self, trace: &mut Trace<F>, packing: &Packing, step: usize, context: Context<'_, F>) {
-        let previous = if !self.is_recurrent() {
-            None
-        } else if step == 0 {
-            Some(Previous::Start)
-        } else {
-            Some(Previous::Row(packing.rows(step - 1).start))
-        };
-        self.backward_rows(trace, packing.rows(step), previous, context);
+        self.backward_rows(trace, packing.rows(step), self.previous(packing, step), context);
     }
 
     fn backward_rows<F: Real>(&self, trace: &mut Trace<F>, rows: Range<usize>, previous: Option<Previous>, context: Context<'_, F>) {

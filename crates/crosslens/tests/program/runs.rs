@@ -114,8 +114,9 @@ fn an_interrupt_saves_and_says_how_to_go_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let mut command = crosslens(folder, &["train", TINY, "--steps", "100000", "--out", "run"]);
-    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
     while n_lines(&folder.join("run/metrics.jsonl")) < 2 {
+        assert!(child.try_wait().expect("a child can be asked").is_none(), "the program ended by itself");
         std::thread::sleep(Duration::from_millis(5));
     }
     let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
