@@ -50,10 +50,10 @@ impl Elementary for f32 {
         let size = self.abs();
         let square = self * self;
         let mut near = -5.704_988_7e-3f32;
-        near = near.mul_add(square, 2.063_908_9e-2);
+        near = near.mul_add(square, 2.063_908_8e-2);
         near = near.mul_add(square, -5.373_971_5e-2);
         near = near.mul_add(square, 1.333_144_2e-1);
-        near = near.mul_add(square, -3.333_328_2e-1);
+        near = near.mul_add(square, -3.333_328e-1);
         let near = (near * square).mul_add(self, self);
         let far = (1.0 - 2.0 / (Elementary::exp(2.0 * size) + 1.0)).copysign(self);
         if size < 0.625 { near } else { far }

@@ -59,7 +59,7 @@ pub struct Engine<F> {
     threads: Threads,
     shared: Shared<F>,
     /// As many as threads ever worked at once; any of them serves any shard.
-    workspaces: Mutex<Vec<Box<Shard<F>>>>,
+    workspaces: Mutex<Vec<Shard<F>>>,
     results: Vec<ShardResult<F>>,
     n_shards: usize,
     gradient: Vec<F>,

@@ -88,7 +88,7 @@ fn files_that_are_damaged_or_foreign() {
     for name in ["checkpoint.safetensors", "model.safetensors"] {
         let path = folder.join("run").join(name);
         let good = std::fs::read(&path).expect("a run has it");
-        let mut check = |what: &str, bytes: &[u8]| {
+        let check = |what: &str, bytes: &[u8]| {
             std::fs::write(&path, bytes).expect("writable");
             let arguments: &[&str] =
                 if name.starts_with("model") { &["eval", "run"] } else { &["train", "run", "--resume", "--steps", "2"] };
