@@ -4,6 +4,8 @@ use crosslens_kernels::{Matrix, MatrixMut, Real, vectorised};
 
 /// Sums kept apart so that the loop vectorises in a fixed order.
 const PARTIAL_SUMS: usize = 8;
+/// Dimensions whose hyperbolic tangents are computed at a time.
+const BLOCK: usize = 128;
 
 /// `scores[i, j] = Σ_d vector[d]·tanh(query[i, d] + key[j, d])`.
 pub(super) fn scores<F: Real>(scores: &mut [F], queries: Matrix<'_, F>, keys: Matrix<'_, F>, vector: &[F]) {
@@ -19,19 +21,21 @@ pub(super) fn scores<F: Real>(scores: &mut [F], queries: Matrix<'_, F>, keys: Ma
     );
 }
 
+/// The hyperbolic tangents go through a small buffer: a loop of its own for them vectorises, inside the sums it does not.
 #[inline(always)]
 fn score_of<F: Real>(query: &[F], key: &[F], vector: &[F]) -> F {
     let mut sums = [F::ZERO; PARTIAL_SUMS];
-    let (queries, query_rest) = query.as_chunks::<PARTIAL_SUMS>();
-    let (keys, key_rest) = key.as_chunks::<PARTIAL_SUMS>();
-    let (vectors, vector_rest) = vector.as_chunks::<PARTIAL_SUMS>();
-    for ((query, key), vector) in queries.iter().zip(keys).zip(vectors) {
-        for d in 0..PARTIAL_SUMS {
-            sums[d] += vector[d] * (query[d] + key[d]).tanh_fast();
+    let mut squashed = [F::ZERO; BLOCK];
+    for ((query, key), vector) in query.chunks(BLOCK).zip(key.chunks(BLOCK)).zip(vector.chunks(BLOCK)) {
+        for ((squashed, &query), &key) in squashed.iter_mut().zip(query).zip(key) {
+            *squashed = (query + key).tanh_fast();
         }
-    }
-    for (d, sum) in sums.iter_mut().enumerate().take(query_rest.len()) {
-        *sum += vector_rest[d] * (query_rest[d] + key_rest[d]).tanh_fast();
+        let squashed = &squashed[..vector.len()];
+        for (squashed, vector) in squashed.chunks(PARTIAL_SUMS).zip(vector.chunks(PARTIAL_SUMS)) {
+            for ((sum, &squashed), &vector) in sums.iter_mut().zip(squashed).zip(vector) {
+                *sum += vector * squashed;
+            }
+        }
     }
     sums.into_iter().sum()
 }
@@ -53,19 +57,31 @@ pub(super) fn backward<F: Real>(d_scores: &[F], queries: Matrix<'_, F>, keys: Ma
                 let d_query = d_query.row_mut(i);
                 d_query.fill(F::ZERO);
                 for (j, &d_score) in d_scores.iter().enumerate() {
-                    let d_key = d_key.row_mut(j);
-                    let (query, key) = (queries.row(i), keys.row(j));
-                    for (((d_query, d_key), d_vector), ((&query, &key), &vector)) in
-                        d_query.iter_mut().zip(d_key).zip(&mut *d_vector).zip(query.iter().zip(key).zip(vector))
-                    {
-                        let squashed = (query + key).tanh_fast();
-                        *d_vector += d_score * squashed;
-                        let d_sum = d_score * vector * (F::ONE - squashed * squashed);
-                        *d_query += d_sum;
-                        *d_key += d_sum;
-                    }
+                    unscore(d_score, queries.row(i), keys.row(j), vector, d_query, d_key.row_mut(j), d_vector);
                 }
             }
         },
     );
+}
+
+#[inline(always)]
+fn unscore<F: Real>(d_score: F, query: &[F], key: &[F], vector: &[F], d_query: &mut [F], d_key: &mut [F], d_vector: &mut [F]) {
+    let mut squashed = [F::ZERO; BLOCK];
+    for from in (0..query.len()).step_by(BLOCK) {
+        let block = from..(from + BLOCK).min(query.len());
+        let squashed = &mut squashed[..block.len()];
+        for ((squashed, &query), &key) in squashed.iter_mut().zip(&query[block.clone()]).zip(&key[block.clone()]) {
+            *squashed = (query + key).tanh_fast();
+        }
+        for (d_vector, &squashed) in d_vector[block.clone()].iter_mut().zip(&*squashed) {
+            *d_vector += d_score * squashed;
+        }
+        for (squashed, &vector) in squashed.iter_mut().zip(&vector[block.clone()]) {
+            *squashed = d_score * vector * (F::ONE - *squashed * *squashed);
+        }
+        for ((d_query, d_key), &d_sum) in d_query[block.clone()].iter_mut().zip(&mut d_key[block.clone()]).zip(&*squashed) {
+            *d_query += d_sum;
+            *d_key += d_sum;
+        }
+    }
 }
