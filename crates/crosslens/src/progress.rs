@@ -36,8 +36,8 @@ impl Shown {
 
     fn start(&mut self, step: u64, steps: u64) {
         const TEMPLATE: &str = "{bar:30} {pos}/{len} steps, {eta} left  {msg}";
-        self.bar.set_length(steps);
         self.bar.set_style(ProgressStyle::with_template(TEMPLATE).expect("the template is written here").progress_chars("━╸ "));
+        self.bar.set_length(steps);
         self.bar.set_position(step);
         self.bar.reset_eta();
         self.bar.enable_steady_tick(Duration::from_millis(200));
