@@ -171,14 +171,23 @@ pub(super) fn gru_reset_after_backward<F: Real>(
                 let (update, reset) = update_reset.split_at_mut(n);
                 let d_previous = d_previous.as_deref_mut().map(|all| &mut all[row * n..][..n]);
                 unblend_row(update, candidate, row_of(previous, row, n), d_hidden, d_previous);
-                for ((reset, inner), &d_candidate) in reset.iter_mut().zip(inner).zip(&*candidate) {
-                    let (r, q) = (*reset, *inner);
-                    *inner = d_candidate * r;
-                    *reset = d_candidate * q * r * (F::ONE - r);
-                }
+                reset_after_row(reset, inner, candidate);
             }
         },
     );
+}
+
+/// From a reset gate `r` and `q` to `dr` and `dq = dc·r`.
+#[inline(always)]
+fn reset_after_row<F: Real>(reset: &mut [F], inner: &mut [F], d_candidate: &[F]) {
+    // Two results in one loop over zipped slices are computed one number at a time; over indices they fill registers.
+    let n = reset.len();
+    let (inner, d_candidate) = (&mut inner[..n], &d_candidate[..n]);
+    for i in 0..n {
+        let (r, q, d) = (reset[i], inner[i], d_candidate[i]);
+        inner[i] = d * r;
+        reset[i] = d * q * r * (F::ONE - r);
+    }
 }
 
 /// `cell = σ(f + 1)·cell_prev + σ(i)·tanh(c)`, `h = σ(o)·tanh(cell)`, blocks `f, i, o, c`.
