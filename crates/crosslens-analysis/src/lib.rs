@@ -1,7 +1,18 @@
-//! What a network reads and writes ([`Pair`], [`Vocabulary`]), independent of any network.
+//! Explains attention: what a model reads and writes ([`Pair`], [`Vocabulary`]), what was seen while it worked ([`Recorded`]), how its
+//! states split into parts (components) and its scores into terms. It knows no network: a model is anything [`Recordable`].
 
+mod outcome;
 mod pair;
+mod part;
+mod recordable;
+mod recorded;
+mod site;
 mod vocabulary;
 
+pub use outcome::Outcome;
 pub use pair::Pair;
+pub use part::Part;
+pub use recordable::{Answer, AttentionRow, Fed, Intervene, RecordError, Recordable, Untouched};
+pub use recorded::{Consumed, Description, Readout, Recorded, Side, Stream, Words};
+pub use site::{Linear, RelativeBias, ScoreMap, Site, SiteKind, Visible};
 pub use vocabulary::{Token, Vocabulary, VocabularyError};

@@ -25,6 +25,8 @@ mod shard;
 use crosslens_analysis::Token;
 use crosslens_kernels::Real;
 
+pub use crosslens_analysis::Outcome;
+
 pub use config::{Cell, Family, Inputs, NetworkConfig, NetworkError, Positions, Score};
 pub use engine::{Engine, Feeding};
 pub use layout::{Layout, Tensor};
@@ -46,47 +48,6 @@ use crate::random::generator;
 const MAX_PARAMETERS: usize = 1 << 28;
 /// Most dimensions a rotation of positions may have; drawing one costs their cube.
 const MAX_ROTATED: usize = 2048;
-
-/// What a batch came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// Mean cross-entropy over all valid target steps, in nats.
-    pub loss: f64,
-    /// Valid target steps.
-    pub words: usize,
-    /// Those predicted right.
-    pub right_words: usize,
-    /// Sentences.
-    pub phrases: usize,
-    /// Sentences with every step right.
-    pub right_phrases: usize,
-}
-
-impl Outcome {
-    /// Share of valid target steps predicted right.
-    pub fn word_accuracy(&self) -> f64 {
-        self.right_words as f64 / self.words.max(1) as f64
-    }
-
-    /// Share of sentences with every step right.
-    pub fn phrase_accuracy(&self) -> f64 {
-        self.right_phrases as f64 / self.phrases.max(1) as f64
-    }
-
-    /// Both batches taken together.
-    #[must_use]
-    pub fn with(&self, other: &Self) -> Self {
-        let words = self.words + other.words;
-        let loss = (self.loss * self.words as f64 + other.loss * other.words as f64) / words.max(1) as f64;
-        Self {
-            loss,
-            words,
-            right_words: self.right_words + other.right_words,
-            phrases: self.phrases + other.phrases,
-            right_phrases: self.right_phrases + other.right_phrases,
-        }
-    }
-}
 
 /// A network without its weights: what is connected to what, and which parameter is where.
 #[derive(Clone, Debug)]
