@@ -1,6 +1,7 @@
 //! Explains attention: what a model reads and writes ([`Pair`], [`Vocabulary`]), what was seen while it worked ([`Recorded`]), how its
-//! states split into parts (components) and its scores into terms. It knows no network: a model is anything [`Recordable`].
+//! states split into parts ([`Components`]) and its scores into terms. It knows no network: a model is anything [`Recordable`].
 
+mod components;
 mod outcome;
 mod pair;
 mod part;
@@ -9,6 +10,7 @@ mod recorded;
 mod site;
 mod vocabulary;
 
+pub use components::{Components, Connections, Estimator, Fit, FitError, MergeError, Shrinkage, Sums, Variance};
 pub use outcome::Outcome;
 pub use pair::Pair;
 pub use part::Part;

@@ -1,0 +1,230 @@
+//! From sums to components.
+
+use std::collections::HashMap;
+
+use crosslens_kernels::Real;
+
+use super::graph::FEW;
+use super::solve::solve;
+use super::{Connections, Sums};
+use crate::Token;
+
+/// How steps and tokens share what both explain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Estimator {
+    /// The paper's: the step first, the token from what is left.
+    ///
+    /// ```text
+    /// μ[t] = H[t]/n[t]        χ[w] = (H[w] − Σ_t c[w,t] μ[t]) / m[w]
+    /// ```
+    #[default]
+    Paper,
+    /// Both at once by least squares, with `Σ m χ = 0` within each connected piece of the token × step graph.
+    Joint,
+}
+
+impl Estimator {
+    /// Its name in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Joint => "joint",
+        }
+    }
+}
+
+/// How much rare tokens are pulled towards nothing: `m + λ` takes the place of `m`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Shrinkage {
+    /// Not at all.
+    #[default]
+    None,
+    /// By this `λ`, in observations; with the joint estimator the gauge is then `Σ χ = 0`, which the penalty itself chooses.
+    Given(f64),
+    /// By the `λ` the data suggest: variance of the rest over variance of the tokens.
+    Estimated,
+}
+
+/// Why sums cannot be fitted.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// No state was added.
+    #[error("there are no states to fit")]
+    Empty,
+    /// Steps and tokens cannot be told apart.
+    #[error("steps and tokens cannot be told apart: the system's condition is {condition:.1e}")]
+    Singular {
+        /// Largest over smallest eigenvalue.
+        condition: f64,
+    },
+    /// A shrinkage that is negative or no number.
+    #[error("the shrinkage is {value}, it must be 0 or more")]
+    Shrinkage {
+        /// What was given.
+        value: f64,
+    },
+}
+
+/// Components and how they came about.
+#[derive(Clone, Debug)]
+pub struct Fit<F> {
+    /// What the states split into.
+    pub components: Components<F>,
+    /// The `λ` used.
+    pub shrinkage: f64,
+    /// Which steps hang together.
+    pub connections: Connections,
+    /// Of the joint system; `None` for the paper's estimator, which solves none.
+    pub condition: Option<f64>,
+}
+
+/// The parts of a state that depend on its step and on its token alone.
+#[derive(Clone, Debug)]
+pub struct Components<F> {
+    d: usize,
+    temporal: Vec<F>,
+    mean: Vec<F>,
+    rows: HashMap<Token, usize>,
+    input: Vec<F>,
+    zeros: Vec<F>,
+    few_steps: usize,
+    few_tokens: usize,
+}
+
+impl<F: Real> Components<F> {
+    /// Dimensions of a state.
+    pub fn d(&self) -> usize {
+        self.d
+    }
+
+    /// Steps that have a temporal part.
+    pub fn n_steps(&self) -> usize {
+        self.temporal.len() / self.d.max(1)
+    }
+
+    /// Tokens that have an input part.
+    pub fn n_tokens(&self) -> usize {
+        self.input.len() / self.d.max(1)
+    }
+
+    /// `μ[t]`; zero for a step never reached.
+    pub fn temporal(&self, step: usize) -> &[F] {
+        if step < self.n_steps() { &self.temporal[step * self.d..][..self.d] } else { &self.zeros }
+    }
+
+    /// `χ[w]`; zero for a token never seen.
+    pub fn input(&self, token: Token) -> &[F] {
+        self.rows.get(&token).map_or(&self.zeros, |&row| &self.input[row * self.d..][..self.d])
+    }
+
+    /// The mean of `μ` over all states: the same at every step, so no matter of position.
+    pub fn mean(&self) -> &[F] {
+        &self.mean
+    }
+
+    /// Steps and tokens fitted from fewer than five states.
+    pub fn few(&self) -> (usize, usize) {
+        (self.few_steps, self.few_tokens)
+    }
+}
+
+impl Sums {
+    /// Fits the components.
+    pub fn fit<F: Real>(&self, estimator: Estimator, shrinkage: Shrinkage) -> Result<Fit<F>, FitError> {
+        if self.n_states() == 0 {
+            return Err(FitError::Empty);
+        }
+        let connections = Connections::of(self);
+        let shrinkage = match shrinkage {
+            Shrinkage::None => 0.0,
+            Shrinkage::Given(value) if value.is_finite() && value >= 0.0 => value,
+            Shrinkage::Given(value) => return Err(FitError::Shrinkage { value }),
+            Shrinkage::Estimated => self.estimated_shrinkage(&connections)?,
+        };
+        let (mut temporal, condition) = match estimator {
+            Estimator::Paper => (self.step_means(), None),
+            Estimator::Joint => {
+                let solved = solve(self, &connections, shrinkage)?;
+                (solved.temporal, Some(solved.condition))
+            }
+        };
+        if estimator == Estimator::Joint && shrinkage == 0.0 {
+            self.fix_gauge(&mut temporal, &connections);
+        }
+        let components = self.components(&temporal, shrinkage);
+        Ok(Fit { components, shrinkage, connections, condition })
+    }
+
+    pub(super) fn step_means(&self) -> Vec<f64> {
+        let mut means = self.by_step.clone();
+        for (mean, &n) in means.chunks_exact_mut(self.d.max(1)).zip(&self.n) {
+            mean.iter_mut().for_each(|mean| *mean /= n.max(1) as f64);
+        }
+        means
+    }
+
+    /// `χ[w] = (H[w] − Σ_t c[w,t] μ[t]) / (m[w] + λ)`, into `input`.
+    pub(super) fn input_of(&self, token: &super::sums::TokenSum, temporal: &[f64], shrinkage: f64, input: &mut [f64]) {
+        input.copy_from_slice(&token.sum);
+        for &(step, times) in &token.steps {
+            let mean = &temporal[step as usize * self.d..][..self.d];
+            input.iter_mut().zip(mean).for_each(|(input, mean)| *input -= times as f64 * mean);
+        }
+        let factor = 1.0 / (token.count as f64 + shrinkage);
+        input.iter_mut().for_each(|input| *input *= factor);
+    }
+
+    /// Moves what all tokens of a piece have in common to its steps, so that `Σ m χ = 0` there.
+    fn fix_gauge(&self, temporal: &mut [f64], connections: &Connections) {
+        // Σ_w m χ over a piece is Σ_w H[w] − Σ_t n μ = Σ_t (H[t] − n μ): no token is needed.
+        let mut shifts = vec![0.0; connections.n_pieces * self.d];
+        let mut counts = vec![0.0; connections.n_pieces];
+        for step in 0..self.n_steps() {
+            let piece = connections.steps[step];
+            let n = self.n[step] as f64;
+            counts[piece] += n;
+            let shift = &mut shifts[piece * self.d..][..self.d];
+            for ((shift, sum), mean) in shift.iter_mut().zip(self.step_sum(step)).zip(&temporal[step * self.d..]) {
+                *shift += sum - n * mean;
+            }
+        }
+        for step in 0..self.n_steps() {
+            let piece = connections.steps[step];
+            if self.n[step] > 0 {
+                let shift = &shifts[piece * self.d..][..self.d];
+                for (mean, shift) in temporal[step * self.d..][..self.d].iter_mut().zip(shift) {
+                    *mean += shift / counts[piece];
+                }
+            }
+        }
+    }
+
+    fn components<F: Real>(&self, temporal: &[f64], shrinkage: f64) -> Components<F> {
+        let d = self.d;
+        let mut rows = HashMap::with_capacity(self.tokens.len());
+        let mut input = Vec::with_capacity(self.tokens.len() * d);
+        let mut row = vec![0.0; d];
+        for token in self.ascending() {
+            self.input_of(token, temporal, shrinkage, &mut row);
+            rows.insert(token.token, rows.len());
+            input.extend(row.iter().map(|&x| F::of(x)));
+        }
+        let mut mean = vec![0.0; d];
+        let n_states = self.n_states() as f64;
+        for (step, &n) in self.n.iter().enumerate() {
+            let weight = n as f64 / n_states;
+            mean.iter_mut().zip(&temporal[step * d..]).for_each(|(mean, temporal)| *mean += weight * temporal);
+        }
+        Components {
+            d,
+            temporal: temporal.iter().map(|&x| F::of(x)).collect(),
+            mean: mean.into_iter().map(F::of).collect(),
+            rows,
+            input,
+            zeros: vec![F::ZERO; d],
+            few_steps: self.n.iter().filter(|&&n| n < FEW).count(),
+            few_tokens: self.tokens.iter().filter(|token| token.count < FEW).count(),
+        }
+    }
+}
