@@ -51,7 +51,7 @@ fn pack(bencher: Bencher<'_, '_>, (how, n): (&str, usize)) {
 }
 
 /// Scores of one sentence. Items are floating-point operations.
-#[divan::bench(args = [("S", 15, 15, 128), ("M", 50, 16, 256)])]
+#[divan::bench(args = [("S", 15, 15, 128), ("M", 50, 16, 256), ("analysis", 25, 25, 512)])]
 fn scores(bencher: Bencher<'_, '_>, (_, n_queries, n_keys, n): (&str, usize, usize, usize)) {
     let (queries, keys) = (noise(n_queries * n), noise(n_keys * n));
     let mut result = noise(n_queries * n_keys);

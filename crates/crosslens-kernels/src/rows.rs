@@ -26,56 +26,89 @@ impl<F: Real> WithSimd for Dots<'_, '_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { result, left, right, scale } = self;
-        let n_keys = right.rows();
-        for query in 0..left.rows() {
-            let results = result.row_mut(query);
-            let query = left.row(query);
-            let mut key = 0;
-            while key + 4 <= n_keys {
-                dot_keys::<F, S, 4>(simd, results, query, right, key, scale);
-                key += 4;
-            }
-            match n_keys - key {
-                1 => dot_keys::<F, S, 1>(simd, results, query, right, key, scale),
-                2 => dot_keys::<F, S, 2>(simd, results, query, right, key, scale),
-                3 => dot_keys::<F, S, 3>(simd, results, query, right, key, scale),
-                _ => {}
-            }
+        let mut query = 0;
+        while query < left.rows() {
+            query += match left.rows() - query {
+                1 => dot_queries::<F, S, 1>(simd, result, left, right, query, scale),
+                2 => dot_queries::<F, S, 2>(simd, result, left, right, query, scale),
+                _ => dot_queries::<F, S, 3>(simd, result, left, right, query, scale),
+            };
         }
     }
 }
 
-/// Scores of one query with the keys `key..key + N`.
+/// Scores of the queries `query..query + Q` with all keys; returns `Q`.
 #[inline(always)]
-fn dot_keys<F: Real, S: Simd, const N: usize>(simd: S, results: &mut [F], query: &[F], keys: Matrix<'_, F>, key: usize, scale: F) {
-    let sums = dot_rows::<F, S, N>(simd, query, std::array::from_fn(|number| keys.row(key + number)));
-    for (result, sum) in results[key..key + N].iter_mut().zip(sums) {
-        *result = sum * scale;
+fn dot_queries<F: Real, S: Simd, const Q: usize>(
+    simd: S,
+    result: &mut MatrixMut<'_, F>,
+    queries: Matrix<'_, F>,
+    keys: Matrix<'_, F>,
+    query: usize,
+    scale: F,
+) -> usize {
+    let rows = std::array::from_fn(|number| queries.row(query + number));
+    let mut key = 0;
+    while key < keys.rows() {
+        key += match keys.rows() - key {
+            1 => dot_block::<F, S, Q, 1>(simd, result, query, rows, keys, key, scale),
+            2 => dot_block::<F, S, Q, 2>(simd, result, query, rows, keys, key, scale),
+            _ => dot_block::<F, S, Q, 3>(simd, result, query, rows, keys, key, scale),
+        };
     }
+    Q
 }
 
-/// Dot products of one row with `N` others; each is summed in the same order whatever `N` is.
+/// Scores of `Q` queries with the keys `key..key + K`; returns `K`.
 #[inline(always)]
-fn dot_rows<F: Real, S: Simd, const N: usize>(simd: S, left: &[F], right: [&[F]; N]) -> [F; N] {
-    let width = size_of::<F::Lanes<S>>() / size_of::<F>();
-    let whole = left.len() - left.len() % width;
-    assert!(right.iter().all(|row| row.len() == left.len()), "rows of one width");
-    let mut sums = [F::splat(simd, F::ZERO); N];
-    for from in (0..whole).step_by(width) {
-        // SAFETY: `from + width ≤ whole ≤ len` of every row.
+fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
+    simd: S,
+    result: &mut MatrixMut<'_, F>,
+    query: usize,
+    queries: [&[F]; Q],
+    keys: Matrix<'_, F>,
+    key: usize,
+    scale: F,
+) -> usize {
+    let sums = dot_rows::<F, S, Q, K>(simd, queries, std::array::from_fn(|number| keys.row(key + number)));
+    for (row, sums) in sums.into_iter().enumerate() {
+        for (result, sum) in result.row_mut(query + row)[key..key + K].iter_mut().zip(sums) {
+            *result = sum * scale;
+        }
+    }
+    K
+}
+
+/// Dot products of `Q` rows with `K` others; each is summed in the same order whatever `Q` and `K` are.
+#[inline(always)]
+fn dot_rows<F: Real, S: Simd, const Q: usize, const K: usize>(simd: S, left: [&[F]; Q], right: [&[F]; K]) -> [[F; K]; Q] {
+    let lanes = size_of::<F::Lanes<S>>() / size_of::<F>();
+    let width = left[0].len();
+    let whole = width - width % lanes;
+    assert!(left.iter().chain(&right).all(|row| row.len() == width), "rows of one width");
+    let mut sums = [[F::splat(simd, F::ZERO); K]; Q];
+    for from in (0..whole).step_by(lanes) {
+        // SAFETY: `from + lanes ≤ whole ≤ width`, the length of every row.
         unsafe {
-            let factor = left.as_ptr().add(from).cast::<F::Lanes<S>>().read_unaligned();
-            for (sum, row) in sums.iter_mut().zip(&right) {
+            let mut factors = [F::splat(simd, F::ZERO); Q];
+            for (factor, row) in factors.iter_mut().zip(&left) {
+                *factor = row.as_ptr().add(from).cast::<F::Lanes<S>>().read_unaligned();
+            }
+            for (key, row) in right.iter().enumerate() {
                 let other = row.as_ptr().add(from).cast::<F::Lanes<S>>().read_unaligned();
-                *sum = F::multiply_add(simd, factor, other, *sum);
+                for (sums, &factor) in sums.iter_mut().zip(&factors) {
+                    sums[key] = F::multiply_add(simd, factor, other, sums[key]);
+                }
             }
         }
     }
-    let mut totals = [F::ZERO; N];
-    for ((total, sum), row) in totals.iter_mut().zip(sums).zip(&right) {
-        *total = F::sum_lanes(simd, sum);
-        for (a, b) in left[whole..].iter().zip(&row[whole..]) {
-            *total += *a * *b;
+    let mut totals = [[F::ZERO; K]; Q];
+    for ((totals, sums), left) in totals.iter_mut().zip(sums).zip(&left) {
+        for ((total, sum), right) in totals.iter_mut().zip(sums).zip(&right) {
+            *total = F::sum_lanes(simd, sum);
+            for (a, b) in left[whole..].iter().zip(&right[whole..]) {
+                *total += *a * *b;
+            }
         }
     }
     totals
