@@ -7,7 +7,9 @@ mod pair;
 mod part;
 mod recordable;
 mod recorded;
+mod shares;
 mod site;
+mod split;
 mod vocabulary;
 
 pub use components::{Components, Connections, Estimator, Fit, FitError, MergeError, Shrinkage, Sums, Variance};
@@ -16,5 +18,7 @@ pub use pair::Pair;
 pub use part::Part;
 pub use recordable::{Answer, AttentionRow, Fed, Intervene, RecordError, Recordable, Untouched};
 pub use recorded::{Consumed, Description, Readout, Recorded, Side, Stream, Words};
+pub use shares::{AverageAttention, Closeness, ClosenessTally, Diagonal, Offsets, ShareTally, TopShares};
 pub use site::{Linear, RelativeBias, ScoreMap, Site, SiteKind, Visible};
+pub use split::{Breakdown, N_PARTS, N_TERMS, SiteSplit, SplitError, Subset};
 pub use vocabulary::{Token, Vocabulary, VocabularyError};

@@ -87,7 +87,9 @@ pub struct Components<F> {
     mean: Vec<F>,
     rows: HashMap<Token, usize>,
     input: Vec<F>,
+    /// `χ` of a token never seen, and `μ` of a step never reached: zero, until a map with a constant moves the latter.
     zeros: Vec<F>,
+    beyond: Vec<F>,
     few_steps: usize,
     few_tokens: usize,
 }
@@ -110,12 +112,31 @@ impl<F: Real> Components<F> {
 
     /// `μ[t]`; zero for a step never reached.
     pub fn temporal(&self, step: usize) -> &[F] {
-        if step < self.n_steps() { &self.temporal[step * self.d..][..self.d] } else { &self.zeros }
+        if step < self.n_steps() { &self.temporal[step * self.d..][..self.d] } else { &self.beyond }
     }
 
     /// `χ[w]`; zero for a token never seen.
     pub fn input(&self, token: Token) -> &[F] {
         self.rows.get(&token).map_or(&self.zeros, |&row| &self.input[row * self.d..][..self.d])
+    }
+
+    /// `μ` of the first `n` steps, `[step, d]`; `None` where they reach beyond what was fitted.
+    pub(crate) fn temporal_rows(&self, n: usize) -> Option<&[F]> {
+        self.temporal.get(..n * self.d)
+    }
+
+    /// The components behind a map of rows to `d` dimensions; `map` is told whether it maps a temporal part, which a constant joins.
+    pub(crate) fn mapped(&self, d: usize, map: impl Fn(&[F], bool) -> Vec<F>) -> Self {
+        Self {
+            d,
+            temporal: map(&self.temporal, true),
+            mean: map(&self.mean, true),
+            rows: self.rows.clone(),
+            input: map(&self.input, false),
+            zeros: vec![F::ZERO; d],
+            beyond: map(&self.beyond, true),
+            ..*self
+        }
     }
 
     /// The mean of `μ` over all states: the same at every step, so no matter of position.
@@ -223,6 +244,7 @@ impl Sums {
             rows,
             input,
             zeros: vec![F::ZERO; d],
+            beyond: vec![F::ZERO; d],
             few_steps: self.n.iter().filter(|&&n| n < FEW).count(),
             few_tokens: self.tokens.iter().filter(|token| token.count < FEW).count(),
         }

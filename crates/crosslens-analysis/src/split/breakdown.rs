@@ -1,0 +1,235 @@
+//! The pieces of every score of a sentence.
+
+use crosslens_kernels::{Matrix, MatrixMut, Real, dots};
+
+use super::mapped::{Mapped, Parts};
+use super::{N_PARTS, N_TERMS, Subset, additive};
+use crate::{Components, Description, Recorded, ScoreMap, Site, Visible};
+
+/// A site with its components carried through its score map, ready to split sentences.
+pub struct SiteSplit<'a, F: Real> {
+    site: &'a Site,
+    description: &'a Description,
+    query: Mapped<'a, F>,
+    key: Mapped<'a, F>,
+    /// `μ_q·μ_k` of all steps, `[query step, key step]`: the same for every sentence.
+    temporal: Vec<F>,
+    /// `v` of an additive map, else empty.
+    vector: Vec<F>,
+    scale: F,
+}
+
+/// Why a sentence cannot be split.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SplitError {
+    /// The components are of another size than the states.
+    #[error("the {side} components have {components} dimensions, the states of stream `{stream}` {states}")]
+    Dimensions {
+        /// Query or key.
+        side: &'static str,
+        /// Dimensions of the components.
+        components: usize,
+        /// The stream's name.
+        stream: String,
+        /// Dimensions of its states.
+        states: usize,
+    },
+}
+
+/// The pieces of all scores of one sentence at one site; a workspace that is filled again and again.
+#[derive(Clone, Debug, Default)]
+pub struct Breakdown<F> {
+    n_queries: usize,
+    n_keys: usize,
+    n_pieces: usize,
+    visible: Option<Visible>,
+    /// `[piece, query, key]`.
+    pieces: Vec<F>,
+    /// `[query, key]`, or empty.
+    bias: Vec<F>,
+    /// `[key part, key]`: the key's parts under the mean of the query's temporal parts; bilinear maps only.
+    mean: Vec<F>,
+    query: Parts<F>,
+    key: Parts<F>,
+}
+
+impl<'a, F: Real> SiteSplit<'a, F> {
+    /// Prepares a site; `query` and `key` are the components of its two streams.
+    pub fn new(description: &'a Description, site: &'a Site, query: &'a Components<F>, key: &'a Components<F>) -> Result<Self, SplitError> {
+        for (side, components, stream) in [("query", query, site.query), ("key", key, site.key)] {
+            let stream = &description.streams[stream];
+            if components.d() != stream.d {
+                let (components, states) = (components.d(), stream.d);
+                return Err(SplitError::Dimensions { side, components, stream: stream.name.clone(), states });
+            }
+        }
+        let (query_map, key_map, scale) = match &site.map {
+            ScoreMap::Dot { scale } => (None, None, *scale),
+            ScoreMap::Bilinear { query } => (Some(query), None, 1.0),
+            ScoreMap::Projected { query, key, scale, .. } => (Some(query), Some(key), *scale),
+            ScoreMap::Additive { query, key, .. } => (Some(query), Some(key), 1.0),
+        };
+        let vector = match &site.map {
+            ScoreMap::Additive { vector, .. } => vector.iter().map(|&v| F::of(f64::from(v))).collect(),
+            _ => Vec::new(),
+        };
+        let (query, key) = (Mapped::new(query, query_map), Mapped::new(key, key_map));
+        let scale = F::of(f64::from(scale));
+        let mut temporal = Vec::new();
+        if vector.is_empty() {
+            let (n_queries, n_keys, d) = (query.components().n_steps(), key.components().n_steps(), query.d());
+            temporal = vec![F::ZERO; n_queries * n_keys];
+            let queries = query.components().temporal_rows(n_queries).unwrap_or(&[]);
+            let keys = key.components().temporal_rows(n_keys).unwrap_or(&[]);
+            let result = MatrixMut::new(&mut temporal, n_queries, n_keys);
+            dots(result, Matrix::new(queries, n_queries, d), Matrix::new(keys, n_keys, d), scale);
+        }
+        Ok(Self { site, description, query, key, temporal, vector, scale })
+    }
+
+    /// The site.
+    pub fn site(&self) -> &'a Site {
+        self.site
+    }
+
+    /// Splits all scores of a sentence.
+    pub fn split(&self, sentence: &Recorded, breakdown: &mut Breakdown<F>) {
+        let (query, key) = (&self.description.streams[self.site.query], &self.description.streams[self.site.key]);
+        let query_tokens = sentence.tokens(query, self.description.words(query.side));
+        let key_tokens = sentence.tokens(key, self.description.words(key.side));
+        self.query.split(&query_tokens, &sentence.states[self.site.query], &mut breakdown.query);
+        self.key.split(&key_tokens, &sentence.states[self.site.key], &mut breakdown.key);
+        (breakdown.n_queries, breakdown.n_keys) = (query_tokens.len(), key_tokens.len());
+        breakdown.visible = Some(self.site.visible);
+        if self.vector.is_empty() {
+            self.fill_terms(breakdown)
+        } else {
+            self.fill_parts(breakdown)
+        }
+        self.fill_bias(breakdown);
+    }
+
+    fn fill_terms(&self, breakdown: &mut Breakdown<F>) {
+        let Breakdown { n_queries, n_keys, n_pieces, pieces, mean, query, key, .. } = breakdown;
+        let (n_queries, n_keys, d) = (*n_queries, *n_keys, self.query.d());
+        *n_pieces = N_TERMS;
+        pieces.resize(N_TERMS * n_queries * n_keys, F::ZERO);
+        let query_parts = [self.query.temporal(query, n_queries), &query.input, &query.residual];
+        let key_parts = [self.key.temporal(key, n_keys), &key.input, &key.residual];
+        let all_steps = (self.query.components().n_steps(), self.key.components().n_steps());
+        for (number, piece) in pieces.chunks_exact_mut((n_queries * n_keys).max(1)).enumerate() {
+            if number == 0 && n_queries <= all_steps.0 && n_keys <= all_steps.1 {
+                for (piece, known) in piece.chunks_exact_mut(n_keys).zip(self.temporal.chunks_exact(all_steps.1)) {
+                    piece.copy_from_slice(&known[..n_keys]);
+                }
+                continue;
+            }
+            let queries = Matrix::new(query_parts[number / 3], n_queries, d);
+            let keys = Matrix::new(key_parts[number % 3], n_keys, d);
+            dots(MatrixMut::new(piece, n_queries, n_keys), queries, keys, self.scale);
+        }
+        mean.resize(3 * n_keys, F::ZERO);
+        for (mean, keys) in mean.chunks_exact_mut(n_keys.max(1)).zip(key_parts) {
+            let query = Matrix::new(self.query.components().mean(), 1, d);
+            dots(MatrixMut::new(mean, 1, n_keys), query, Matrix::new(keys, n_keys, d), self.scale);
+        }
+    }
+
+    fn fill_parts(&self, breakdown: &mut Breakdown<F>) {
+        let Breakdown { n_queries, n_keys, n_pieces, pieces, mean, query, key, .. } = breakdown;
+        let (n_queries, n_keys, d) = (*n_queries, *n_keys, self.query.d());
+        *n_pieces = N_PARTS;
+        mean.clear();
+        pieces.resize(N_PARTS * n_queries * n_keys, F::ZERO);
+        let query_parts = [self.query.temporal(query, n_queries), &query.input, &query.residual];
+        let key_parts = [self.key.temporal(key, n_keys), &key.input, &key.residual];
+        for q in 0..n_queries {
+            for k in 0..n_keys {
+                let (query, key) = (query_parts.map(|part| &part[q * d..][..d]), key_parts.map(|part| &part[k * d..][..d]));
+                for (piece, value) in additive::attribute(query, key, &self.vector).into_iter().enumerate() {
+                    pieces[(piece * n_queries + q) * n_keys + k] = value;
+                }
+            }
+        }
+    }
+
+    fn fill_bias(&self, breakdown: &mut Breakdown<F>) {
+        breakdown.bias.clear();
+        if let Some(bias) = self.site.map.position_bias() {
+            for query in 0..breakdown.n_queries {
+                breakdown.bias.extend((0..breakdown.n_keys).map(|key| F::of(f64::from(bias.at(query, key)))));
+            }
+        }
+    }
+
+    /// The scores of the sentence just split, `[query, key]`, from its unsplit states, the bias of positions included: what the pieces
+    /// must add up to.
+    pub fn scores(&self, breakdown: &Breakdown<F>, scores: &mut Vec<F>) {
+        let (n_queries, n_keys, d) = (breakdown.n_queries, breakdown.n_keys, self.query.d());
+        scores.clear();
+        scores.resize(n_queries * n_keys, F::ZERO);
+        let (queries, keys) = (breakdown.query.states(), breakdown.key.states());
+        if self.vector.is_empty() {
+            let result = MatrixMut::new(scores, n_queries, n_keys);
+            dots(result, Matrix::new(queries, n_queries, d), Matrix::new(keys, n_keys, d), self.scale);
+        } else {
+            for (query, scores) in queries.chunks_exact(d).zip(scores.chunks_exact_mut(n_keys)) {
+                for (key, score) in keys.chunks_exact(d).zip(scores) {
+                    *score = query.iter().zip(key).zip(&self.vector).map(|((&q, &k), &v)| v * (q + k).tanh_fast()).sum();
+                }
+            }
+        }
+        scores.iter_mut().zip(&breakdown.bias).for_each(|(score, &bias)| *score += bias);
+    }
+}
+
+impl<F: Real> Breakdown<F> {
+    /// Query steps.
+    pub fn n_queries(&self) -> usize {
+        self.n_queries
+    }
+
+    /// Key steps, visible or not.
+    pub fn n_keys(&self) -> usize {
+        self.n_keys
+    }
+
+    /// Nine for a bilinear map, six for an additive one.
+    pub fn n_pieces(&self) -> usize {
+        self.n_pieces
+    }
+
+    /// Keys the query at this step may see: the first so many.
+    pub fn n_visible(&self, query: usize) -> usize {
+        self.visible.map_or(0, |visible| visible.n_keys(query, self.n_keys))
+    }
+
+    /// One piece of one query's scores, over the visible keys.
+    pub fn piece(&self, piece: usize, query: usize) -> &[F] {
+        &self.pieces[(piece * self.n_queries + query) * self.n_keys..][..self.n_visible(query)]
+    }
+
+    /// The bias of positions of one query, over the visible keys; empty if there is none.
+    pub fn bias(&self, query: usize) -> &[F] {
+        if self.bias.is_empty() { &[] } else { &self.bias[query * self.n_keys..][..self.n_visible(query)] }
+    }
+
+    /// What the mean of the query's temporal parts scores with one part of the keys, over the keys this query sees; empty for additive
+    /// maps.
+    pub fn mean_piece(&self, key_part: usize, query: usize) -> &[F] {
+        if self.mean.is_empty() { &[] } else { &self.mean[key_part * self.n_keys..][..self.n_visible(query)] }
+    }
+
+    /// One query's score from a subset of its pieces, over the visible keys.
+    pub fn sum(&self, subset: Subset, query: usize, sum: &mut Vec<F>) {
+        sum.clear();
+        sum.resize(self.n_visible(query), F::ZERO);
+        for piece in (0..self.n_pieces).filter(|&piece| subset.holds(piece)) {
+            crosslens_kernels::add(sum, self.piece(piece, query));
+        }
+        if subset.bias && !self.bias.is_empty() {
+            crosslens_kernels::add(sum, self.bias(query));
+        }
+    }
+}
