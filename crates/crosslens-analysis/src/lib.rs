@@ -2,17 +2,19 @@
 //! states split into parts ([`Components`]) and its scores into terms. It knows no network: a model is anything [`Recordable`].
 
 mod components;
+pub mod explain;
 mod outcome;
 mod pair;
 mod part;
 mod recordable;
 mod recorded;
+pub mod report;
 mod shares;
 mod site;
 mod split;
 mod vocabulary;
 
-pub use components::{Components, Connections, Estimator, Fit, FitError, MergeError, Shrinkage, Sums, Variance};
+pub use components::{Components, Connections, Estimator, Fit, FitError, MergeError, Shrinkage, Sums, Variance, WordVariance};
 pub use outcome::Outcome;
 pub use pair::Pair;
 pub use part::Part;

@@ -42,6 +42,8 @@ pub struct Words {
     pub count: u32,
     /// Their names; shorter than `count` where they are not known.
     pub names: Vec<String>,
+    /// The token that begins what the decoder reads, if there is one.
+    pub start: Option<Token>,
     /// The token that ends a sentence, if sentences have one.
     pub end: Option<Token>,
 }

@@ -88,6 +88,7 @@ impl Case {
         let words = |count: &str, end: &str| Words {
             count: self.scalars["init"].as_u64().unwrap_or_else(|| self.scalars[count].as_u64().expect("a count")) as u32,
             names: Vec::new(),
+            start: None,
             end: self.scalars[end].as_u64().map(|end| end as Token),
         };
         let d = |name: &str| self.arrays[name].0[1];

@@ -95,6 +95,22 @@ pub struct Components<F> {
 }
 
 impl<F: Real> Components<F> {
+    /// No step and no token: everything is rest.
+    pub fn nothing(d: usize) -> Self {
+        let zeros = vec![F::ZERO; d];
+        Self {
+            d,
+            temporal: Vec::new(),
+            mean: zeros.clone(),
+            rows: HashMap::new(),
+            input: Vec::new(),
+            beyond: zeros.clone(),
+            zeros,
+            few_steps: 0,
+            few_tokens: 0,
+        }
+    }
+
     /// Dimensions of a state.
     pub fn d(&self) -> usize {
         self.d

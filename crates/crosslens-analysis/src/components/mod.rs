@@ -12,11 +12,13 @@ mod graph;
 mod solve;
 mod sums;
 mod variance;
+mod word_variance;
 
 pub use fit::{Components, Estimator, Fit, FitError, Shrinkage};
 pub use graph::Connections;
 pub use sums::{MergeError, Sums};
 pub use variance::Variance;
+pub use word_variance::WordVariance;
 
 #[cfg(test)]
 mod laws;

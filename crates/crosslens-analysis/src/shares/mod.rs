@@ -9,3 +9,5 @@ pub use average::AverageAttention;
 pub use offsets::{Diagonal, Offsets};
 pub use rebuilt::{Closeness, ClosenessTally};
 pub use tally::{ShareTally, TopShares};
+
+pub(crate) use rebuilt::{argmax, weights};

@@ -143,14 +143,14 @@ impl ShareTally {
             for &place in places {
                 let value = |piece: usize| breakdown.piece(piece, query)[place].to_f64();
                 let total: f64 = (0..n).map(|piece| value(piece).abs()).sum();
-                let centred: f64 = (0..n).map(|piece| (value(piece) - means[piece]).abs()).sum();
-                for piece in 0..n {
+                let centred: f64 = means.iter().enumerate().map(|(piece, mean)| (value(piece) - mean).abs()).sum();
+                for (piece, mean) in means.iter().enumerate() {
                     if total > 0.0 {
                         self.sums[from + piece] += share * value(piece).abs() / total;
                         self.sums[from + n + piece] += share * value(piece) / total;
                     }
                     if is_varied && centred > 0.0 {
-                        self.sums[from + 2 * n + piece] += share * (value(piece) - means[piece]).abs() / centred;
+                        self.sums[from + 2 * n + piece] += share * (value(piece) - mean).abs() / centred;
                     }
                 }
             }

@@ -93,6 +93,11 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         self.site
     }
 
+    /// Key steps of a sentence.
+    pub fn n_keys(&self, sentence: &Recorded) -> usize {
+        sentence.n_steps(self.description.streams[self.site.key].side)
+    }
+
     /// Splits all scores of a sentence.
     pub fn split(&self, sentence: &Recorded, breakdown: &mut Breakdown<F>) {
         let (query, key) = (&self.description.streams[self.site.query], &self.description.streams[self.site.key]);

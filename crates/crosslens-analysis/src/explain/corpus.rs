@@ -1,0 +1,56 @@
+//! Where recorded sentences come from.
+
+use std::ops::Range;
+
+use crate::{Description, Fed, Pair, Recordable, Recorded};
+
+/// Why sentences cannot be had.
+pub type CorpusError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Recorded sentences, read as they are needed: twice or three times, a few at a time.
+pub trait Corpus: Sync {
+    /// What was recorded.
+    fn description(&self) -> &Description;
+
+    /// How many sentences there are.
+    fn n_sentences(&self) -> u64;
+
+    /// Some of them, numbered by their place in the corpus.
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError>;
+
+    /// The model, where it can be run again.
+    fn model(&self) -> Option<&dyn Recordable>;
+}
+
+/// A model and pairs made on demand; the model feeds itself, as it would alone.
+pub struct Live<'a> {
+    /// Whose attention is explained.
+    pub model: &'a dyn Recordable,
+    /// Pair number so and so.
+    pub pair: &'a (dyn Fn(u64) -> Pair + Sync),
+    /// How many pairs there are.
+    pub n_pairs: u64,
+    /// What the decoder reads.
+    pub fed: Fed<'a>,
+}
+
+impl Corpus for Live<'_> {
+    fn description(&self) -> &Description {
+        self.model.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.n_pairs
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        let pairs: Vec<Pair> = sentences.clone().map(self.pair).collect();
+        let mut recorded = self.model.record(&pairs, self.fed)?;
+        recorded.iter_mut().zip(sentences).for_each(|(sentence, number)| sentence.number = number);
+        Ok(recorded)
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        Some(self.model)
+    }
+}

@@ -1,0 +1,172 @@
+//! What one sentence says about one site.
+
+use crate::shares::{argmax, weights};
+use crate::{AverageAttention, Breakdown, ClosenessTally, Components, Description, Part, Recorded, ShareTally, Side, SiteSplit, Subset};
+
+/// Another attention that is compared with the true one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    pub(super) kind: VariantKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum VariantKind {
+    /// Rebuilt from some pieces of the scores.
+    Rebuilt(Subset),
+    Uniform,
+    Average,
+}
+
+/// The attentions a site is compared with, by its map.
+pub(super) fn variants(is_additive: bool, has_bias: bool) -> Vec<Variant> {
+    let made_of = |parts: &[Part]| VariantKind::Rebuilt(Subset::made_of(parts, is_additive));
+    let mut all = vec![
+        Variant { name: "temporal", kind: made_of(&[Part::Temporal]) },
+        Variant { name: "input", kind: made_of(&[Part::Input]) },
+        Variant { name: "residual", kind: made_of(&[Part::Residual]) },
+        Variant { name: "temporal+input", kind: made_of(&[Part::Temporal, Part::Input]) },
+        Variant { name: "no-temporal", kind: VariantKind::Rebuilt(Subset::without_temporal(is_additive)) },
+    ];
+    if has_bias {
+        let subset = Subset::made_of(&[Part::Temporal], is_additive).with_bias();
+        all.push(Variant { name: "temporal+bias", kind: VariantKind::Rebuilt(subset) });
+    }
+    all.push(Variant { name: "uniform", kind: VariantKind::Uniform });
+    all.push(Variant { name: "average", kind: VariantKind::Average });
+    all
+}
+
+/// Measures of one sentence at one site; all but the maxima add up.
+#[derive(Clone, Debug)]
+pub(super) struct Measures {
+    /// By query step.
+    pub(super) shares: Vec<ShareTally>,
+    /// By variant: all steps, and those before the end token.
+    pub(super) closeness: Vec<[ClosenessTally; 2]>,
+    /// `(query, key looked at, keys before the end token)` of content steps.
+    pub(super) looks: Vec<(usize, usize, usize)>,
+    /// Largest `|Σ pieces − score|`, `|score|`, `|softmax − the model's weights|`.
+    pub(super) error: f64,
+    pub(super) highest: f64,
+    pub(super) attention_error: Option<f64>,
+    /// Mean total variation from the average attention.
+    pub(super) drift: f64,
+    /// Share of the source's content keys that no content step looks at with more than a tenth of its weight.
+    pub(super) uncovered: f64,
+    /// Mean entropy of the rows, over `ln` of the keys they see.
+    pub(super) entropy: f64,
+}
+
+/// Steps of a side before its end token.
+pub(super) fn n_content(description: &Description, sentence: &Recorded, side: Side) -> usize {
+    let (tokens, end) = match side {
+        Side::Source => (&sentence.source, description.source.end),
+        // A decoder's last step writes the end token, whatever it was fed.
+        Side::Target => (sentence.target.as_ref().unwrap_or(&sentence.predicted), description.target.end),
+    };
+    end.and_then(|end| tokens.iter().position(|&token| token == end)).unwrap_or(tokens.len())
+}
+
+/// The rows of attention of a variant.
+pub(super) fn variant_row(kind: VariantKind, breakdown: &Breakdown<f32>, average: &AverageAttention, query: usize, row: &mut Vec<f32>) {
+    let n_keys = breakdown.n_visible(query);
+    match kind {
+        VariantKind::Rebuilt(subset) => {
+            breakdown.sum(subset, query, row);
+            crosslens_kernels::softmax(row);
+        }
+        VariantKind::Uniform => {
+            row.clear();
+            row.resize(n_keys, 1.0 / n_keys as f32);
+        }
+        VariantKind::Average => average.row(query, n_keys, row),
+    }
+}
+
+/// A look with less weight than this covers nothing.
+const COVERS: f32 = 0.1;
+
+/// What sentences are measured with.
+pub(super) struct Basis<'a> {
+    pub(super) description: &'a Description,
+    /// By stream.
+    pub(super) components: &'a [Components<f32>],
+    /// By site.
+    pub(super) splits: &'a [SiteSplit<'a, f32>],
+    pub(super) averages: &'a [AverageAttention],
+    pub(super) variants: &'a [Vec<Variant>],
+    /// The K of the top-K shares.
+    pub(super) ks: &'a [usize],
+}
+
+/// Measures a sentence at one site; `breakdown` is room to work in.
+pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, breakdown: &mut Breakdown<f32>) -> Measures {
+    let Basis { description, ks, .. } = *basis;
+    let (split, average, variants) = (&basis.splits[site], &basis.averages[site], &basis.variants[site]);
+    split.split(sentence, breakdown);
+    let is_additive = split.site().map.is_additive();
+    let (query_side, key_side) = (description.streams[split.site().query].side, description.streams[split.site().key].side);
+    let (content_queries, content_keys) = (n_content(description, sentence, query_side), n_content(description, sentence, key_side));
+    let mut scores = Vec::new();
+    split.scores(breakdown, &mut scores);
+    let recorded = sentence.attention.get(site).filter(|weights| !weights.is_empty());
+    let mut measures = Measures {
+        shares: Vec::with_capacity(breakdown.n_queries()),
+        closeness: vec![Default::default(); variants.len()],
+        looks: Vec::new(),
+        error: 0.0,
+        highest: 0.0,
+        attention_error: recorded.map(|_| 0.0),
+        drift: 0.0,
+        uncovered: 0.0,
+        entropy: 0.0,
+    };
+    let (mut score, mut truth, mut row) = (Vec::new(), Vec::new(), Vec::new());
+    let mut covered = vec![false; content_keys];
+    for query in 0..breakdown.n_queries() {
+        breakdown.sum(Subset::all(is_additive), query, &mut score);
+        let direct = &scores[query * breakdown.n_keys()..][..score.len()];
+        for (sum, direct) in score.iter().zip(direct) {
+            measures.error = measures.error.max(f64::from((sum - direct).abs()));
+            measures.highest = measures.highest.max(f64::from(direct.abs()));
+        }
+        let mut tally = ShareTally::new(breakdown.n_pieces(), ks);
+        tally.add_row(breakdown, query, &score);
+        measures.shares.push(tally);
+        weights(&score, &mut truth);
+        if let (Some(recorded), Some(error)) = (recorded, &mut measures.attention_error) {
+            let own = &recorded[query * breakdown.n_keys()..][..truth.len()];
+            *error = truth.iter().zip(own).map(|(a, b)| f64::from((a - b).abs())).fold(*error, f64::max);
+        }
+        let is_content = query < content_queries;
+        for (variant, tallies) in variants.iter().zip(&mut measures.closeness) {
+            variant_row(variant.kind, breakdown, average, query, &mut row);
+            tallies[0].add_row(&truth, &row);
+            if is_content {
+                tallies[1].add_row(&truth, &row);
+            }
+        }
+        average.row(query, truth.len(), &mut row);
+        measures.drift += truth.iter().zip(&row).map(|(a, b)| f64::from((a - b).abs()) / 2.0).sum::<f64>();
+        measures.entropy += relative_entropy(&truth);
+        if is_content {
+            measures.looks.push((query, argmax(&truth), content_keys));
+            covered.iter_mut().zip(&truth).for_each(|(covered, &weight)| *covered |= weight > COVERS);
+        }
+    }
+    let rows = breakdown.n_queries().max(1) as f64;
+    measures.drift /= rows;
+    measures.entropy /= rows;
+    measures.uncovered = covered.iter().filter(|&&covered| !covered).count() as f64 / covered.len().max(1) as f64;
+    measures
+}
+
+/// Entropy over that of a uniform row; 0 for a single key.
+fn relative_entropy(row: &[f32]) -> f64 {
+    if row.len() < 2 {
+        return 0.0;
+    }
+    let entropy: f64 = row.iter().map(|&p| f64::from(p)).filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum();
+    entropy / (row.len() as f64).ln()
+}

@@ -1,0 +1,15 @@
+//! Explains a model's attention over a corpus: components, then terms and shares, then the causal checks.
+
+mod bootstrap;
+mod causal;
+mod corpus;
+mod measure;
+mod options;
+mod passes;
+mod samples;
+mod verdict;
+
+pub use corpus::{Corpus, CorpusError, Live};
+pub use options::{ExplainError, Options, Phase, Progress, Rank};
+pub use passes::{Explained, explain};
+pub use samples::{Sample, Samples};

@@ -1,0 +1,137 @@
+//! What to explain, and how.
+
+use super::CorpusError;
+use crate::{Estimator, FitError, Shrinkage, SplitError};
+
+/// How an explanation is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How components are fitted.
+    pub estimator: Estimator,
+    /// How rare tokens are pulled towards nothing.
+    pub shrinkage: Shrinkage,
+    /// Fit on one half of the sentences, explain the other.
+    pub held_out: bool,
+    /// The K of the top-K shares beside 1 and 3.
+    pub k: usize,
+    /// Resamples for intervals; 0 for none.
+    pub bootstrap: usize,
+    /// Draws the resamples.
+    pub seed: u64,
+    /// Sentences the causal checks run on; 0 for no check.
+    pub causal: u64,
+    /// Let the model feed itself in the causal checks, instead of what it read when it was recorded.
+    pub causal_free: bool,
+    /// Sentences kept for the page.
+    pub samples: usize,
+    /// Worst sentences to list, and by what.
+    pub rank: Option<Rank>,
+    /// Threads; 0 for one per core.
+    pub n_threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            estimator: Estimator::Paper,
+            shrinkage: Shrinkage::None,
+            held_out: false,
+            k: 1,
+            bootstrap: 0,
+            seed: 0,
+            causal: 1000,
+            causal_free: false,
+            samples: 8,
+            rank: None,
+            n_threads: 0,
+        }
+    }
+}
+
+/// What makes a sentence worth a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// Attention far from its average.
+    Drift,
+    /// Source words never looked at.
+    Coverage,
+    /// Diffuse rows.
+    Entropy,
+    /// A target the model finds unlikely.
+    Loss,
+}
+
+impl Rank {
+    /// Its name in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drift => "drift",
+            Self::Coverage => "coverage",
+            Self::Entropy => "entropy",
+            Self::Loss => "loss",
+        }
+    }
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Summing states.
+    Fitting,
+    /// Splitting scores.
+    Splitting,
+    /// Running the model again with its attention changed.
+    Checking,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub phase: Phase,
+    /// Sentences done.
+    pub done: u64,
+    /// Sentences to do.
+    pub total: u64,
+}
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExplainError {
+    /// No sentence.
+    #[error("there are no sentences to explain")]
+    Empty,
+    /// Sentences cannot be read or recorded.
+    #[error("sentences {from} to {to} cannot be read")]
+    Corpus {
+        /// The first.
+        from: u64,
+        /// One past the last.
+        to: u64,
+        /// Why.
+        source: CorpusError,
+    },
+    /// Components cannot be fitted.
+    #[error("the components of stream `{stream}` cannot be fitted")]
+    Fit {
+        /// The stream.
+        stream: String,
+        /// Why.
+        source: FitError,
+    },
+    /// Components of other states.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+    /// Sums that do not belong to this model.
+    #[error("the sums given are of {given}, the model records {expected}")]
+    OtherSums {
+        /// What they are of.
+        given: String,
+        /// What they should be of.
+        expected: String,
+    },
+    /// Threads cannot be started.
+    #[error("threads cannot be started")]
+    Threads(#[from] std::io::Error),
+}

@@ -1,0 +1,540 @@
+//! The passes over a corpus.
+
+use std::collections::BTreeMap;
+
+use crosslens_kernels::Threads;
+
+use super::bootstrap::{interval, mix, weight};
+use super::causal::Checks;
+use super::measure::{Basis, Measures, Variant, measure, variants};
+use super::samples::{Sample, Samples};
+use super::verdict::verdict;
+use super::{Corpus, ExplainError, Options, Phase, Progress, Rank};
+use crate::components::WordVariance;
+use crate::report::*;
+use crate::{
+    AverageAttention, Breakdown, ClosenessTally, Components, Description, Fit, N_PARTS, N_TERMS, Offsets, Outcome, Recorded, ShareTally,
+    Shrinkage, Side, SiteSplit, Sums,
+};
+
+/// Larger errors than this, and no share is given.
+pub(super) const MAX_ERROR: f64 = 1e-4;
+/// Sentences in hand at a time.
+const BATCH: u64 = 64;
+/// Worst sentences listed.
+const RANKED: usize = 20;
+
+/// An explanation and the sentences that show it.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// What was found.
+    pub report: Report,
+    /// Some sentences in full.
+    pub samples: Samples,
+}
+
+/// Explains a model's attention over a corpus.
+///
+/// `given` are sums of each stream, from other sentences or another machine; without them the corpus itself is summed first.
+pub fn explain(
+    corpus: &dyn Corpus,
+    given: Option<&[Sums]>,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Explained, ExplainError> {
+    if corpus.n_sentences() == 0 {
+        return Err(ExplainError::Empty);
+    }
+    let description = corpus.description();
+    let threads = Threads::new(options.n_threads)?;
+    if let Some(given) = given {
+        let sizes = |d: &mut dyn Iterator<Item = usize>| d.map(|d| d.to_string()).collect::<Vec<_>>().join(", ");
+        let (given, expected) = (sizes(&mut given.iter().map(Sums::d)), sizes(&mut description.streams.iter().map(|stream| stream.d)));
+        if given != expected {
+            return Err(ExplainError::OtherSums { given: format!("{given} dimensions"), expected });
+        }
+    }
+    let first = first_pass(corpus, options, &threads, progress)?;
+    let mut fits = Vec::new();
+    for (number, stream) in description.streams.iter().enumerate() {
+        let sums = given.map_or(&first.fitted[number], |given| &given[number]);
+        let cannot = |source| ExplainError::Fit { stream: stream.name.clone(), source };
+        let fit: Fit<f32> = sums.fit(options.estimator, options.shrinkage).map_err(cannot)?;
+        let variance = first.explained[number].variance_under(sums, options.estimator, fit.shrinkage).map_err(cannot)?;
+        fits.push((fit, variance));
+    }
+    let components: Vec<Components<f32>> = fits.iter().map(|(fit, _)| fit.components.clone()).collect();
+    let splits = description
+        .sites
+        .iter()
+        .map(|site| SiteSplit::new(description, site, &components[site.query], &components[site.key]))
+        .collect::<Result<Vec<_>, _>>()?;
+    let second = second_pass(corpus, options, &threads, &splits, &first.averages, &components, progress)?;
+
+    let streams: Vec<StreamReport> = fits
+        .iter()
+        .enumerate()
+        .map(|(number, (fit, variance))| StreamReport {
+            name: description.streams[number].name.clone(),
+            d: description.streams[number].d,
+            variance: VarianceReport { time: variance.time, token: variance.token, shared: variance.shared, rest: variance.rest },
+            counts: counts(given.map_or(&first.fitted[number], |given| &given[number]), fit),
+            shrinkage: fit.shrinkage,
+            condition: fit.condition,
+            word_variance_ratio: second.word_variance[number].ratio(&first.explained[number], &components[number]),
+        })
+        .collect();
+    let task = TaskReport {
+        word_accuracy: second.has_targets.then(|| second.outcome.word_accuracy()),
+        phrase_accuracy: second.has_targets.then(|| second.outcome.phrase_accuracy()),
+        loss: second.loss(),
+        can_rerun: corpus.model().is_some(),
+    };
+    let checks = (second.checks.sentences > 0).then_some(&second.checks);
+    let sites = (0..splits.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
+    let samples = Samples { sentences: second.samples, averages: first.averages.iter().map(AverageAttention::matrix).collect() };
+    let report = Report {
+        schema: REPORT_SCHEMA.into(),
+        model: ModelReport { description: description.model.clone(), hash: description.model_hash.clone(), path: None },
+        corpus: CorpusReport {
+            pairs: second.n_sentences,
+            fitted_pairs: if given.is_some() { 0 } else { first.n_fitted },
+            held_out: given.is_some() || options.held_out,
+            source: String::new(),
+        },
+        task,
+        components: ComponentsReport { estimator: options.estimator.name().into(), shrunk: options.shrinkage != Shrinkage::None },
+        streams,
+        sites,
+        values: checks.map(|checks| checks.values.iter().map(|(name, _, tally)| ((*name).into(), tally.report())).collect()),
+        readout: checks.map(|checks| checks.halves.iter().map(|(name, tally)| ((*name).into(), tally.report())).collect()),
+        ranking: options.rank.map(|by| ranking(by, description, second.ranked)),
+        samples: None,
+    };
+    Ok(Explained { report, samples })
+}
+
+/// Whether a sentence belongs to the half that components are fitted on.
+fn is_fitted(number: u64) -> bool {
+    mix(number) & 1 == 0
+}
+
+struct FirstPass {
+    /// By stream: the sentences to fit on, and those to explain; the same unless held out.
+    fitted: Vec<Sums>,
+    explained: Vec<Sums>,
+    averages: Vec<AverageAttention>,
+    n_fitted: u64,
+}
+
+fn batches(n_sentences: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
+    (0..n_sentences.div_ceil(BATCH)).map(move |batch| batch * BATCH..((batch + 1) * BATCH).min(n_sentences))
+}
+
+fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<Vec<Recorded>, ExplainError> {
+    let (from, to) = (range.start, range.end);
+    corpus.read(range).map_err(|source| ExplainError::Corpus { from, to, source })
+}
+
+fn first_pass(
+    corpus: &dyn Corpus,
+    options: &Options,
+    threads: &Threads,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<FirstPass, ExplainError> {
+    let description = corpus.description();
+    let nothing: Vec<Components<f32>> = description.streams.iter().map(|stream| Components::nothing(stream.d)).collect();
+    let splits = description
+        .sites
+        .iter()
+        .map(|site| SiteSplit::new(description, site, &nothing[site.query], &nothing[site.key]))
+        .collect::<Result<Vec<_>, _>>()?;
+    // One piece of work per stream and per site, each in the order of the sentences: the sums do not depend on threads.
+    enum Work {
+        Stream(usize, Sums, Sums),
+        Site(usize, AverageAttention, Breakdown<f32>),
+    }
+    let streams =
+        description.streams.iter().enumerate().map(|(number, stream)| Work::Stream(number, Sums::new(stream.d), Sums::new(stream.d)));
+    let sites = (0..splits.len()).map(|site| Work::Site(site, AverageAttention::default(), Breakdown::default()));
+    let mut work: Vec<Work> = streams.chain(sites).collect();
+    let mut n_fitted = 0;
+    let total = corpus.n_sentences();
+    for range in batches(total) {
+        let batch = read(corpus, range.clone())?;
+        n_fitted += batch.iter().filter(|sentence| !options.held_out || is_fitted(sentence.number)).count() as u64;
+        threads.for_each(&mut work, |_, work| {
+            for sentence in &batch {
+                let fits = !options.held_out || is_fitted(sentence.number);
+                match work {
+                    Work::Stream(number, fitted, explained) => {
+                        let stream = &description.streams[*number];
+                        let tokens = sentence.tokens(stream, description.words(stream.side));
+                        let sums = if fits { fitted } else { explained };
+                        sums.add(&tokens, &sentence.states[*number]);
+                    }
+                    Work::Site(site, average, breakdown) => {
+                        if !options.held_out || !fits {
+                            add_average(&splits[*site], *site, sentence, average, breakdown);
+                        }
+                    }
+                }
+            }
+        });
+        progress(Progress { phase: Phase::Fitting, done: range.end, total });
+    }
+    let mut first = FirstPass { fitted: Vec::new(), explained: Vec::new(), averages: Vec::new(), n_fitted };
+    for work in work {
+        match work {
+            Work::Stream(_, fitted, explained) => {
+                first.explained.push(if options.held_out { explained } else { fitted.clone() });
+                first.fitted.push(fitted);
+            }
+            Work::Site(_, average, _) => first.averages.push(average),
+        }
+    }
+    Ok(first)
+}
+
+/// Adds a sentence's attention: the model's own where it was recorded, else that of its scores.
+fn add_average(
+    split: &SiteSplit<'_, f32>,
+    site: usize,
+    sentence: &Recorded,
+    average: &mut AverageAttention,
+    breakdown: &mut Breakdown<f32>,
+) {
+    if let Some(weights) = sentence.attention.get(site).filter(|weights| !weights.is_empty()) {
+        let n_keys = split.n_keys(sentence);
+        for (query, row) in weights.chunks_exact(n_keys.max(1)).enumerate() {
+            average.add_row(query, &row[..split.site().visible.n_keys(query, n_keys)]);
+        }
+        return;
+    }
+    split.split(sentence, breakdown);
+    let (mut scores, mut weights) = (Vec::new(), Vec::new());
+    split.scores(breakdown, &mut scores);
+    for (query, row) in scores.chunks_exact(breakdown.n_keys().max(1)).enumerate() {
+        crate::shares::weights(&row[..breakdown.n_visible(query)], &mut weights);
+        average.add_row(query, &weights);
+    }
+}
+
+/// What the second pass found at one site.
+struct SiteTotals {
+    variants: Vec<Variant>,
+    by_step: Vec<ShareTally>,
+    closeness: Vec<[ClosenessTally; 2]>,
+    offsets: Offsets,
+    error: f64,
+    highest: f64,
+    attention_error: Option<f64>,
+    /// By resample: shares, and closeness by variant.
+    resampled: Vec<(ShareTally, Vec<ClosenessTally>)>,
+}
+
+struct SecondPass {
+    sites: Vec<SiteTotals>,
+    n_sentences: u64,
+    outcome: Outcome,
+    has_targets: bool,
+    losses: (f64, f64),
+    word_variance: Vec<WordVariance>,
+    checks: Checks,
+    samples: Vec<Sample>,
+    ranked: Vec<(f64, Recorded)>,
+}
+
+impl SecondPass {
+    fn loss(&self) -> Option<f64> {
+        (self.losses.1 > 0.0).then(|| self.losses.0 / self.losses.1)
+    }
+}
+
+fn second_pass(
+    corpus: &dyn Corpus,
+    options: &Options,
+    threads: &Threads,
+    splits: &[SiteSplit<'_, f32>],
+    averages: &[AverageAttention],
+    components: &[Components<f32>],
+    progress: &mut dyn FnMut(Progress),
+) -> Result<SecondPass, ExplainError> {
+    let description = corpus.description();
+    let mut ks = vec![1, 3, options.k.max(1)];
+    ks.sort_unstable();
+    ks.dedup();
+    let site_variants: Vec<Vec<Variant>> =
+        description.sites.iter().map(|site| variants(site.map.is_additive(), site.map.position_bias().is_some())).collect();
+    let n_pieces = |site: usize| if description.sites[site].map.is_additive() { N_PARTS } else { N_TERMS };
+    let sites = site_variants.iter().enumerate().map(|(site, variants)| SiteTotals {
+        variants: variants.clone(),
+        by_step: Vec::new(),
+        closeness: vec![Default::default(); variants.len()],
+        offsets: Offsets::default(),
+        error: 0.0,
+        highest: 0.0,
+        attention_error: None,
+        resampled: vec![(ShareTally::new(n_pieces(site), &ks), vec![ClosenessTally::default(); variants.len()]); options.bootstrap],
+    });
+    let mut second = SecondPass {
+        sites: sites.collect(),
+        n_sentences: 0,
+        outcome: Outcome::default(),
+        has_targets: false,
+        losses: (0.0, 0.0),
+        word_variance: description.streams.iter().map(|_| WordVariance::default()).collect(),
+        checks: Checks::new(description, &site_variants),
+        samples: Vec::new(),
+        ranked: Vec::new(),
+    };
+    let basis = Basis { description, components, splits, averages, variants: &site_variants, ks: &ks };
+    let total = corpus.n_sentences();
+    for range in batches(total) {
+        let mut batch = read(corpus, range.clone())?;
+        batch.retain(|sentence| !options.held_out || !is_fitted(sentence.number));
+        let mut work: Vec<(&Recorded, Vec<Measures>)> = batch.iter().map(|sentence| (sentence, Vec::new())).collect();
+        threads.for_each(&mut work, |_, (sentence, measures)| {
+            let mut breakdown = Breakdown::default();
+            *measures = (0..splits.len()).map(|site| measure(&basis, site, sentence, &mut breakdown)).collect();
+        });
+        for (sentence, measures) in work {
+            second.take(description, components, splits, options, sentence, measures);
+        }
+        if let Some(model) = corpus.model()
+            && second.checks.sentences < options.causal
+            && !batch.is_empty()
+        {
+            let checked = &batch[..batch.len().min((options.causal - second.checks.sentences) as usize)];
+            let cannot = |source| ExplainError::Corpus { from: range.start, to: range.end, source: Box::new(source) };
+            second.checks.run(model, checked, &basis, options.causal_free).map_err(cannot)?;
+            progress(Progress { phase: Phase::Checking, done: range.end, total });
+        } else {
+            progress(Progress { phase: Phase::Splitting, done: range.end, total });
+        }
+    }
+    Ok(second)
+}
+
+impl SecondPass {
+    fn take(
+        &mut self,
+        description: &Description,
+        components: &[Components<f32>],
+        splits: &[SiteSplit<'_, f32>],
+        options: &Options,
+        sentence: &Recorded,
+        measures: Vec<Measures>,
+    ) {
+        self.n_sentences += 1;
+        if let Some(target) = &sentence.target {
+            self.has_targets = true;
+            let answer = crate::Answer { predicted: sentence.predicted.clone(), loss: sentence.loss.unwrap_or(0.0) };
+            self.outcome = self.outcome.with(&answer.outcome(target));
+        }
+        if let Some(loss) = sentence.loss {
+            self.losses.0 += loss * sentence.fed.len() as f64;
+            self.losses.1 += sentence.fed.len() as f64;
+        }
+        for (number, stream) in description.streams.iter().enumerate() {
+            let words = description.words(stream.side);
+            let tokens = sentence.tokens(stream, words);
+            let ignored = [words.start, words.end, Some(words.init())];
+            self.word_variance[number].add(&tokens, &sentence.states[number], &components[number], |token| ignored.contains(&Some(token)));
+        }
+        if self.samples.len() < options.samples {
+            self.samples.push(Sample::of(description, splits, sentence));
+        }
+        if let Some(by) = options.rank {
+            self.rank(by, sentence, &measures);
+        }
+        let weights: Vec<f64> = (0..options.bootstrap as u64).map(|replicate| weight(options.seed, sentence.number, replicate)).collect();
+        for (totals, measures) in self.sites.iter_mut().zip(measures) {
+            totals.take(measures, &weights);
+        }
+    }
+
+    fn rank(&mut self, by: Rank, sentence: &Recorded, measures: &[Measures]) {
+        let mean = |of: fn(&Measures) -> f64| measures.iter().map(of).sum::<f64>() / measures.len().max(1) as f64;
+        let value = match by {
+            Rank::Drift => mean(|measures| measures.drift),
+            Rank::Coverage => mean(|measures| measures.uncovered),
+            Rank::Entropy => mean(|measures| measures.entropy),
+            Rank::Loss => sentence.loss.unwrap_or(0.0),
+        };
+        let place = self.ranked.iter().position(|(other, _)| value > *other).unwrap_or(self.ranked.len());
+        if place < RANKED {
+            self.ranked.insert(place, (value, Recorded { states: Vec::new(), attention: Vec::new(), ..sentence.clone() }));
+            self.ranked.truncate(RANKED);
+        }
+    }
+}
+
+impl SiteTotals {
+    fn take(&mut self, measures: Measures, weights: &[f64]) {
+        for ((shares, closeness), &weight) in self.resampled.iter_mut().zip(weights) {
+            measures.shares.iter().for_each(|step| shares.add(step, weight));
+            closeness.iter_mut().zip(&measures.closeness).for_each(|(sum, tallies)| sum.add(&tallies[0], weight));
+        }
+        for (step, tally) in measures.shares.into_iter().enumerate() {
+            match self.by_step.get_mut(step) {
+                Some(sum) => sum.add(&tally, 1.0),
+                None => self.by_step.push(tally),
+            }
+        }
+        for (sums, tallies) in self.closeness.iter_mut().zip(&measures.closeness) {
+            sums.iter_mut().zip(tallies).for_each(|(sum, tally)| sum.add(tally, 1.0));
+        }
+        measures.looks.iter().for_each(|&(query, key, n_content)| self.offsets.add(query, key, n_content));
+        self.error = self.error.max(measures.error);
+        self.highest = self.highest.max(measures.highest);
+        if let Some(error) = measures.attention_error {
+            self.attention_error = Some(self.attention_error.unwrap_or(0.0).max(error));
+        }
+    }
+
+    fn total(&self) -> Option<ShareTally> {
+        let (first, rest) = self.by_step.split_first()?;
+        let mut total = first.clone();
+        rest.iter().for_each(|step| total.add(step, 1.0));
+        Some(total)
+    }
+}
+
+fn site_report(
+    description: &Description,
+    number: usize,
+    second: &SecondPass,
+    checks: Option<&Checks>,
+    streams: &[StreamReport],
+    task: &TaskReport,
+) -> SiteReport {
+    let (site, totals) = (&description.sites[number], &second.sites[number]);
+    let is_additive = site.map.is_additive();
+    let error = ErrorReport { score: totals.error / totals.highest.max(f64::MIN_POSITIVE), attention: totals.attention_error };
+    let total = totals.total().filter(|_| error.worst() <= MAX_ERROR);
+    let mut rebuilt = BTreeMap::new();
+    for (place, variant) in totals.variants.iter().enumerate() {
+        let [all, content] = totals.closeness[place].map(|tally| tally.mean());
+        let causal = checks.map(|checks| checks.variants[number][place].report());
+        let content = ContentCloseness { tv: content.total_variation, kl: content.kl, argmax: content.argmax };
+        rebuilt.insert(variant.name.into(), Rebuilt { tv: all.total_variation, kl: all.kl, argmax: all.argmax, content, causal });
+    }
+    let tv = |name: &str| rebuilt.get(name).map_or(0.0, |rebuilt: &Rebuilt| rebuilt.tv);
+    let average_attention = AverageReport { tv: tv("average"), tv_over_uniform: tv("average") / tv("uniform").max(f64::MIN_POSITIVE) };
+    let sides = |of: fn(&StreamReport) -> VarianceReport| Sides { key: of(&streams[site.key]), query: of(&streams[site.query]) };
+    let mut report = SiteReport {
+        kind: site.kind.name().into(),
+        layer: site.layer,
+        head: site.head,
+        map: site.map.name().into(),
+        variance: sides(|stream| stream.variance),
+        counts: Sides { key: streams[site.key].counts, query: streams[site.query].counts },
+        error,
+        shares: total.as_ref().map(|total| shares_report(total, is_additive)),
+        control: None,
+        by_step: total.as_ref().map(|_| by_step(&totals.by_step)),
+        intervals: total.as_ref().filter(|_| !totals.resampled.is_empty()).map(|_| intervals(totals)),
+        average_attention,
+        diagonal: totals.offsets.most().map(|(direction, offset, share)| DiagonalReport {
+            direction: direction.name().into(),
+            offset,
+            share,
+        }),
+        rebuilt,
+        verdict: Verdict { label: String::new(), text: String::new() },
+    };
+    report.verdict = verdict(&report, task);
+    report
+}
+
+/// Every measure of a tally by name, each a list by piece.
+fn measures(tally: &ShareTally) -> Vec<(String, Vec<f64>)> {
+    let mut all = vec![("centred".to_owned(), tally.centred())];
+    for top in tally.top() {
+        all.push((format!("top{}", top.k), top.absolute));
+        all.push((format!("top{}_signed", top.k), top.signed));
+        all.push((format!("top{}_centred", top.k), top.centred));
+    }
+    all
+}
+
+fn shares_report(tally: &ShareTally, is_additive: bool) -> SharesReport {
+    let mut report = SharesReport {
+        tables: BTreeMap::new(),
+        parts: BTreeMap::new(),
+        position_bias: tally.centred_bias(),
+        query_mean: tally.query_mean(),
+    };
+    for (name, shares) in measures(tally) {
+        if is_additive {
+            let side = |from: usize| [shares[from], shares[from + 1], shares[from + 2]];
+            report.parts.insert(name, Sides { query: side(0), key: side(3) });
+        } else {
+            let row = |row: usize| [shares[3 * row], shares[3 * row + 1], shares[3 * row + 2]];
+            report.tables.insert(name, [row(0), row(1), row(2)]);
+        }
+    }
+    report
+}
+
+fn by_step(steps: &[ShareTally]) -> ByStep {
+    let mut by_measure: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
+    for step in steps {
+        for (name, shares) in measures(step) {
+            by_measure.entry(name).or_default().push(shares);
+        }
+    }
+    ByStep { rows: steps.iter().map(ShareTally::rows).collect(), measures: by_measure }
+}
+
+fn intervals(totals: &SiteTotals) -> Intervals {
+    let mut samples: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
+    for (shares, _) in &totals.resampled {
+        for (name, values) in measures(shares) {
+            samples.entry(name).or_default().push(values);
+        }
+    }
+    let columns = |rows: &[Vec<f64>]| -> Vec<[f64; 2]> {
+        (0..rows.first().map_or(0, Vec::len)).map(|column| interval(&mut rows.iter().map(|row| row[column]).collect::<Vec<_>>())).collect()
+    };
+    let mut rebuilt = BTreeMap::new();
+    for (place, variant) in totals.variants.iter().enumerate() {
+        let means: Vec<_> = totals.resampled.iter().map(|(_, closeness)| closeness[place].mean()).collect();
+        let of = |of: fn(&crate::Closeness) -> f64| interval(&mut means.iter().map(of).collect::<Vec<_>>());
+        rebuilt.insert(variant.name.into(), [of(|c| c.total_variation), of(|c| c.kl), of(|c| c.argmax)]);
+    }
+    Intervals {
+        resamples: totals.resampled.len(),
+        shares: samples.iter().map(|(name, rows)| (name.clone(), columns(rows))).collect(),
+        rebuilt,
+    }
+}
+
+fn counts(sums: &Sums, fit: &Fit<f32>) -> CountsReport {
+    let (few_steps, few_tokens) = fit.components.few();
+    CountsReport {
+        states: sums.n_states(),
+        steps: sums.n_steps(),
+        tokens: sums.n_tokens(),
+        few_steps,
+        few_tokens,
+        pieces: fit.connections.n_pieces,
+        weak_links: fit.connections.weak_links,
+    }
+}
+
+fn ranking(by: Rank, description: &Description, ranked: Vec<(f64, Recorded)>) -> Ranking {
+    let text = |side: Side, tokens: &[crate::Token]| {
+        let words = description.words(side);
+        tokens.iter().map(|&token| words.name(token)).collect::<Vec<_>>().join(" ")
+    };
+    let sentences = ranked.into_iter().map(|(value, sentence)| Ranked {
+        number: sentence.number,
+        value,
+        source: text(Side::Source, &sentence.source),
+        predicted: text(Side::Target, &sentence.predicted),
+        target: sentence.target.as_deref().map(|target| text(Side::Target, target)),
+    });
+    Ranking { by: by.name().into(), sentences: sentences.collect() }
+}

@@ -1,0 +1,337 @@
+//! The explanation of a model's attention, as it is written to `report.json`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The schema this version writes.
+pub const REPORT_SCHEMA: &str = "crosslens-report/1";
+
+/// An explanation. Every field is documented in `docs/report.schema.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`REPORT_SCHEMA`].
+    pub schema: String,
+    /// What was explained.
+    pub model: ModelReport,
+    /// On what.
+    pub corpus: CorpusReport,
+    /// How well the model does.
+    pub task: TaskReport,
+    /// How components were fitted.
+    pub components: ComponentsReport,
+    /// The streams of states, whether attention reads them or not.
+    pub streams: Vec<StreamReport>,
+    /// One explanation per attention head.
+    pub sites: Vec<SiteReport>,
+    /// The model run with its values made of some parts only; null where it cannot be run.
+    pub values: Option<BTreeMap<String, Causal>>,
+    /// The model run with half of its readout; null where it cannot be run, empty where the readout has one half.
+    pub readout: Option<BTreeMap<String, Causal>>,
+    /// The worst sentences first, if they were asked for.
+    pub ranking: Option<Ranking>,
+    /// The file beside this one that holds single sentences.
+    pub samples: Option<String>,
+}
+
+/// What was explained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelReport {
+    /// In words.
+    pub description: String,
+    /// Tells models apart.
+    pub hash: String,
+    /// Where it was found, if it was a file.
+    pub path: Option<String>,
+}
+
+/// On what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CorpusReport {
+    /// Sentence pairs explained.
+    pub pairs: u64,
+    /// Sentence pairs the components were fitted on.
+    pub fitted_pairs: u64,
+    /// Whether those are others.
+    pub held_out: bool,
+    /// Where the sentences come from, in words.
+    pub source: String,
+}
+
+/// How well the model does on the pairs explained.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskReport {
+    /// Share of steps right; null without targets.
+    pub word_accuracy: Option<f64>,
+    /// Share of sentences right.
+    pub phrase_accuracy: Option<f64>,
+    /// Mean cross-entropy in nats.
+    pub loss: Option<f64>,
+    /// Whether the model can be run again.
+    pub can_rerun: bool,
+}
+
+/// How components were fitted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ComponentsReport {
+    /// `paper` or `joint`.
+    pub estimator: String,
+    /// Whether rare tokens were shrunk; by how much stands with each stream.
+    pub shrunk: bool,
+}
+
+/// One stream of states.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Its name.
+    pub name: String,
+    /// Dimensions of a state.
+    pub d: usize,
+    /// What explains its variance.
+    pub variance: VarianceReport,
+    /// What it was fitted from.
+    pub counts: CountsReport,
+    /// The λ of the fit.
+    pub shrinkage: f64,
+    /// Condition of the joint system; null for the paper's estimator.
+    pub condition: Option<f64>,
+    /// Trace of the words' covariance after taking μ away, over that before, averaged over words seen twice or more; null without one.
+    pub word_variance_ratio: Option<f64>,
+}
+
+/// Shares of variance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VarianceReport {
+    /// Only the step.
+    pub time: f64,
+    /// Only the token.
+    pub token: f64,
+    /// Either.
+    pub shared: f64,
+    /// Neither, under the estimator.
+    pub rest: f64,
+}
+
+/// What components were fitted from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsReport {
+    /// States.
+    pub states: u64,
+    /// Steps.
+    pub steps: usize,
+    /// Distinct tokens.
+    pub tokens: usize,
+    /// Steps seen fewer than five times.
+    pub few_steps: usize,
+    /// Tokens seen fewer than five times.
+    pub few_tokens: usize,
+    /// Connected pieces of the token × step graph.
+    pub pieces: usize,
+    /// Observations that alone hold pieces together.
+    pub weak_links: u64,
+}
+
+/// Two sides of a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sides<T> {
+    /// The states that are asked.
+    pub key: T,
+    /// The states that ask.
+    pub query: T,
+}
+
+/// One attention head.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SiteReport {
+    /// `cross`, `encoder-self` or `decoder-self`.
+    pub kind: String,
+    /// The layer.
+    pub layer: usize,
+    /// The head.
+    pub head: usize,
+    /// How scores are formed.
+    pub map: String,
+    /// What explains the variance of its two streams.
+    pub variance: Sides<VarianceReport>,
+    /// What their components were fitted from.
+    pub counts: Sides<CountsReport>,
+    /// How exactly the pieces add up.
+    pub error: ErrorReport,
+    /// What each piece contributes; null where the error is too large.
+    pub shares: Option<SharesReport>,
+    /// Attention rebuilt from some pieces, and baselines.
+    pub rebuilt: BTreeMap<String, Rebuilt>,
+    /// What untrained weights of the same shape give; null if not asked for.
+    pub control: Option<SharesReport>,
+    /// Shares by query step.
+    pub by_step: Option<ByStep>,
+    /// 95 % intervals from resampled sentences; null if not asked for.
+    pub intervals: Option<Intervals>,
+    /// How well the average attention stands for a sentence.
+    pub average_attention: AverageReport,
+    /// Whether attention runs along a diagonal; null without a content step.
+    pub diagonal: Option<DiagonalReport>,
+    /// What drives it, in words.
+    pub verdict: Verdict,
+}
+
+/// How exactly the pieces add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ErrorReport {
+    /// Largest |sum of pieces − score| over the largest |score|.
+    pub score: f64,
+    /// Largest |softmax of the sum − the model's own attention|; null where that was not recorded.
+    pub attention: Option<f64>,
+}
+
+impl ErrorReport {
+    /// The larger of the two.
+    pub fn worst(&self) -> f64 {
+        self.score.max(self.attention.unwrap_or(0.0))
+    }
+}
+
+/// What each piece contributes. Rows of the tables: the query's part; columns: the key's; order temporal, input, residual.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SharesReport {
+    /// Tables by measure: `top1`, `top3`, `topK`, with `_signed` and `_centred`, and `centred`; for bilinear maps.
+    #[serde(flatten)]
+    pub tables: BTreeMap<String, [[f64; 3]; 3]>,
+    /// The same for additive maps: three parts of the query, three of the key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, Sides<[f64; 3]>>,
+    /// Centred share of the bias of positions.
+    pub position_bias: f64,
+    /// Of the centred shares of the query's temporal part, by part of the key: what comes from its mean. Zero for additive maps.
+    pub query_mean: [f64; 3],
+}
+
+impl SharesReport {
+    /// Centred shares of what both sides owe to step, token and the rest alone, and of the query's mean with the key's temporal part.
+    pub(crate) fn totals(&self) -> ([f64; 3], f64) {
+        if let Some(parts) = self.parts.get("centred") {
+            let of = |part: usize| parts.query[part] + parts.key[part];
+            return ([of(0), of(1), of(2)], 0.0);
+        }
+        let table = self.tables.get("centred").copied().unwrap_or_default();
+        ([table[0][0], table[1][1], table[2][2]], self.query_mean[0])
+    }
+}
+
+/// Attention rebuilt from some pieces, compared with the true one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rebuilt {
+    /// Total variation.
+    pub tv: f64,
+    /// Divergence of the true one from it, nats.
+    pub kl: f64,
+    /// Share of steps with the maximum at the same key.
+    pub argmax: f64,
+    /// The same for steps before the end token.
+    pub content: ContentCloseness,
+    /// The model run with it in place: word accuracy, loss and more; null where it cannot be run.
+    #[serde(flatten)]
+    pub causal: Option<Causal>,
+}
+
+/// Closeness on the steps before the end token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContentCloseness {
+    /// Total variation.
+    pub tv: f64,
+    /// Divergence, nats.
+    pub kl: f64,
+    /// Share of steps with the maximum at the same key.
+    pub argmax: f64,
+}
+
+/// The model run under a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Causal {
+    /// Share of steps right.
+    #[serde(rename = "accuracy")]
+    pub word_accuracy: f64,
+    /// Share of sentences right.
+    pub phrase_accuracy: f64,
+    /// Share of steps right before the end token.
+    pub content_word_accuracy: f64,
+    /// Mean cross-entropy, nats.
+    pub loss: f64,
+    /// Share of predictions that changed.
+    pub changed: f64,
+}
+
+/// Shares by query step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ByStep {
+    /// Rows at each step.
+    pub rows: Vec<f64>,
+    /// Tables, or six numbers, by measure, then step.
+    #[serde(flatten)]
+    pub measures: BTreeMap<String, Vec<Vec<f64>>>,
+}
+
+/// 95 % intervals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Intervals {
+    /// Resamples.
+    pub resamples: usize,
+    /// By measure, then piece: low and high.
+    #[serde(flatten)]
+    pub shares: BTreeMap<String, Vec<[f64; 2]>>,
+    /// By rebuilt attention: total variation, divergence, argmax.
+    pub rebuilt: BTreeMap<String, [[f64; 2]; 3]>,
+}
+
+/// How well the average attention stands for a sentence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AverageReport {
+    /// Mean total variation of a sentence's attention from the average.
+    pub tv: f64,
+    /// That over the total variation of the uniform attention: 0 where the average says all, 1 where it says no more than uniform.
+    pub tv_over_uniform: f64,
+}
+
+/// A diagonal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiagonalReport {
+    /// `forward` (key = query + offset) or `backward` (key = last content key − query + offset).
+    pub direction: String,
+    /// The offset most content steps share.
+    pub offset: i64,
+    /// Share of content steps that do.
+    pub share: f64,
+}
+
+/// What drives a site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// One or two words.
+    pub label: String,
+    /// A sentence.
+    pub text: String,
+}
+
+/// Sentences worth a look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// `drift`, `coverage`, `entropy` or `loss`.
+    pub by: String,
+    /// The worst first.
+    pub sentences: Vec<Ranked>,
+}
+
+/// A sentence worth a look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranked {
+    /// Its number in the corpus.
+    pub number: u64,
+    /// How bad it is.
+    pub value: f64,
+    /// Its source, as text.
+    pub source: String,
+    /// What the model wrote.
+    pub predicted: String,
+    /// What it should have written, if known.
+    pub target: Option<String>,
+}
