@@ -12,6 +12,7 @@ pub mod report;
 mod shares;
 mod site;
 mod split;
+pub mod tsv;
 mod vocabulary;
 
 pub use components::{Components, Connections, Estimator, Fit, FitError, MergeError, Shrinkage, Sums, Variance, WordVariance};

@@ -1,5 +1,6 @@
 //! The Crosslens side of the benchmarks: speaks the protocol of the peers' programs, so that a driver can take turns between them.
 
+mod analysis;
 mod protocol;
 mod train;
 
@@ -16,10 +17,13 @@ struct Arguments {
 enum Benchmark {
     /// One Adam step of an attention encoder-decoder.
     Train(train::Arguments),
+    /// Components and nine-term shares of 2,000 sentence pairs.
+    Analysis(analysis::Arguments),
 }
 
 fn main() -> std::io::Result<()> {
     match Arguments::parse().benchmark {
         Benchmark::Train(arguments) => train::run(&arguments),
+        Benchmark::Analysis(arguments) => analysis::run(&arguments),
     }
 }

@@ -1,8 +1,11 @@
-//! What the program, the server and the Python package share: recipes by name and models by path.
+//! What the program, the server and the Python package share: recipes by name, models by path, and their explanation.
 
+mod explaining;
 mod model;
 pub mod recipes;
 
+pub use explaining::Sentences;
 pub use model::{OpenError, TrainedModel};
 
+pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{network, tasks, train};

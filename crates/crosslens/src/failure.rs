@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crosslens_lab::OpenError;
+use crosslens_lab::analysis::explain::{ExplainError, SaveError};
+use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
 
 use crate::choices::nearest;
@@ -115,6 +117,28 @@ impl From<OpenError> for Failure {
                 Self::of(&error).hint(hint)
             }
             _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<ExplainError> for Failure {
+    fn from(error: ExplainError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<SaveError> for Failure {
+    fn from(error: SaveError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<TsvError> for Failure {
+    fn from(error: TsvError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            TsvError::Line { .. } => failure.hint("a line is the source, a tab and the target, words separated by blanks"),
+            _ => failure,
         }
     }
 }

@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod interrupt;
 mod output;
+mod picture;
 mod progress;
 
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ struct Arguments {
 enum Command {
     Train(Box<commands::train::Arguments>),
     Eval(commands::eval::Arguments),
+    Explain(Box<commands::explain::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         None => commands::train::run(&commands::train::Arguments::default()),
         Some(Command::Train(arguments)) => commands::train::run(&arguments),
         Some(Command::Eval(arguments)) => commands::eval::run(&arguments),
+        Some(Command::Explain(arguments)) => commands::explain::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

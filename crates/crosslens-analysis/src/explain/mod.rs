@@ -7,9 +7,11 @@ mod measure;
 mod options;
 mod passes;
 mod samples;
+mod save;
 mod verdict;
 
 pub use corpus::{Corpus, CorpusError, Live};
 pub use options::{ExplainError, Options, Phase, Progress, Rank};
 pub use passes::{Explained, explain};
 pub use samples::{Sample, Samples};
+pub use save::SaveError;

@@ -1,4 +1,5 @@
 //! One file a command.
 
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod train;

@@ -1,0 +1,95 @@
+//! Writes an explanation to disk.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, TensorView};
+
+use super::{Explained, Samples};
+use crate::report::Report;
+
+/// Why an explanation cannot be saved.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// A file cannot be written.
+    #[error("cannot write `{path}`")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+impl Report {
+    /// The report as one line of JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a report has string keys and finite sizes only")
+    }
+}
+
+impl Explained {
+    /// Writes the report, and its samples beside it: `report.json` and `report.samples.safetensors`. Either is whole or not there.
+    pub fn save(&mut self, path: &Path) -> Result<(), SaveError> {
+        let samples = path.with_extension("samples.safetensors");
+        write_whole(&samples, &self.samples.to_bytes())?;
+        self.report.samples = samples.file_name().map(|name| name.to_string_lossy().into_owned());
+        let pretty = serde_json::to_string_pretty(&self.report).expect("a report has string keys and finite sizes only");
+        write_whole(path, pretty.as_bytes())
+    }
+}
+
+/// Writes a file under another name first, so that nobody sees half of it.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+    let failed = |source| SaveError::Io { path: path.to_owned(), source };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+impl Samples {
+    /// `samples.{i}.{source,fed,predicted,target}` (tokens), `samples.{i}.sites.{j}.{attention,pieces,value_weighted}` and
+    /// `sites.{j}.average`, with `samples` and `sites` counted in the metadata.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
+        let mut floats = |name: String, shape: Vec<usize>, values: &[f32]| {
+            arrays.push((name, Dtype::F32, shape, values.iter().flat_map(|value| value.to_le_bytes()).collect()));
+        };
+        for (number, sample) in self.sentences.iter().enumerate() {
+            let n_queries = sample.sentence.fed.len();
+            for (site, attention) in sample.attention.iter().enumerate() {
+                let n_keys = attention.len() / n_queries.max(1);
+                let name = |what: &str| format!("samples.{number}.sites.{site}.{what}");
+                floats(name("attention"), vec![n_queries, n_keys], attention);
+                floats(name("value_weighted"), vec![n_queries, n_keys], &sample.value_weighted[site]);
+                let n_pieces = sample.pieces[site].len() / (n_queries * n_keys).max(1);
+                floats(name("pieces"), vec![n_pieces, n_queries, n_keys], &sample.pieces[site]);
+            }
+        }
+        for (site, average) in self.averages.iter().enumerate() {
+            let values: Vec<f32> = average.iter().flatten().map(|&x| x as f32).collect();
+            floats(format!("sites.{site}.average"), vec![average.len(), average.first().map_or(0, Vec::len)], &values);
+        }
+        for (number, sample) in self.sentences.iter().enumerate() {
+            let sentence = &sample.sentence;
+            let lists = [("source", Some(&sentence.source)), ("fed", Some(&sentence.fed)), ("predicted", Some(&sentence.predicted))];
+            for (name, tokens) in lists.into_iter().chain([("target", sentence.target.as_ref())]) {
+                if let Some(tokens) = tokens {
+                    let bytes = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+                    arrays.push((format!("samples.{number}.{name}"), Dtype::U32, vec![tokens.len()], bytes));
+                }
+            }
+        }
+        let views = arrays.iter().map(|(name, dtype, shape, bytes)| {
+            (name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).expect("the bytes are those of the shape"))
+        });
+        let count = |name: &str, n: usize| (name.to_owned(), n.to_string());
+        let metadata = HashMap::from([count("samples", self.sentences.len()), count("sites", self.averages.len())]);
+        safetensors::serialize(views.collect::<Vec<_>>(), Some(metadata)).expect("names are distinct and sizes fit")
+    }
+}

@@ -1,0 +1,141 @@
+//! Pairs of sentences from a file of lines, source and target separated by a tab, words by blanks.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use crate::{Pair, Token, Vocabulary};
+
+/// Longest line that is read, in bytes.
+const MAX_LINE: u64 = 1 << 20;
+/// Most pairs that are held.
+const MAX_PAIRS: usize = 1 << 22;
+
+/// Why a file of pairs cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TsvError {
+    /// The file cannot be read.
+    #[error("cannot read `{path}`")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A line that is no pair.
+    #[error("`{path}`, line {line}: {what}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// No pair at all.
+    #[error("`{path}` holds no pair")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// One side of a corpus: its words and the token that ends its sentences, which is added where it is missing.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    /// Their numbers.
+    pub vocabulary: &'a Vocabulary,
+    /// Added to the end of a sentence.
+    pub end: Option<Token>,
+}
+
+impl Words<'_> {
+    /// The tokens of a text; the word that is not known, if there is one.
+    pub fn tokens<'t>(&self, text: &'t str) -> Result<Vec<Token>, &'t str> {
+        let words = text.split_whitespace();
+        let mut tokens = words.map(|word| self.vocabulary.token(word).ok_or(word)).collect::<Result<Vec<Token>, _>>()?;
+        if let Some(end) = self.end
+            && tokens.last() != Some(&end)
+        {
+            tokens.push(end);
+        }
+        Ok(tokens)
+    }
+}
+
+/// Reads pairs; empty lines are passed over.
+pub fn read_pairs(path: &Path, source: Words<'_>, target: Words<'_>) -> Result<Vec<Pair>, TsvError> {
+    let unreadable = |source| TsvError::Io { path: path.to_owned(), source };
+    let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut pairs = Vec::new();
+    let mut line = String::new();
+    for number in 1.. {
+        let wrong = |what: String| TsvError::Line { path: path.to_owned(), line: number, what };
+        line.clear();
+        let n_read = reader.by_ref().take(MAX_LINE + 1).read_line(&mut line).map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidData => wrong("it is not UTF-8".into()),
+            _ => unreadable(error),
+        })?;
+        if n_read == 0 {
+            break;
+        }
+        if n_read as u64 > MAX_LINE {
+            return Err(wrong(format!("it is longer than {MAX_LINE} bytes")));
+        }
+        let text = line.trim_end_matches(['\r', '\n']);
+        if text.trim().is_empty() {
+            continue;
+        }
+        let Some((left, right)) = text.split_once('\t') else {
+            return Err(wrong("there is no tab between source and target".into()));
+        };
+        let mut sides = [Vec::new(), Vec::new()];
+        for ((side, words), (text, name)) in sides.iter_mut().zip([source, target]).zip([(left, "source"), (right, "target")]) {
+            *side = words.tokens(text).map_err(|word| wrong(format!("the {name} word `{word}` is not in the model's vocabulary")))?;
+            if side.is_empty() {
+                return Err(wrong(format!("the {name} is empty")));
+            }
+        }
+        let [source, target] = sides;
+        pairs.push(Pair { source, target });
+        if pairs.len() > MAX_PAIRS {
+            return Err(wrong(format!("there are more than {MAX_PAIRS} pairs")));
+        }
+    }
+    if pairs.is_empty() { Err(TsvError::Empty { path: path.to_owned() }) } else { Ok(pairs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8]) -> Result<Vec<Pair>, String> {
+        let words = Vocabulary::new(["a", "b", "<eos>"]).expect("three words");
+        let side = Words { vocabulary: &words, end: Some(2) };
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), text).expect("written");
+        let path = file.path().to_string_lossy().into_owned();
+        read_pairs(file.path(), side, side).map_err(|error| error.to_string().replace(&path, "FILE"))
+    }
+
+    #[test]
+    fn lines_become_pairs_and_ends_are_added() {
+        let pairs = read(b"a b\tb\r\n\nb <eos>\ta a\n").expect("two pairs");
+        assert_eq!(pairs, [Pair { source: vec![0, 1, 2], target: vec![1, 2] }, Pair { source: vec![1, 2], target: vec![0, 0, 2] }]);
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        assert_eq!(read(b"a\tb\na b\n").expect_err("no tab"), "`FILE`, line 2: there is no tab between source and target");
+        assert_eq!(read(b"a\tx\n").expect_err("unknown"), "`FILE`, line 1: the target word `x` is not in the model's vocabulary");
+        assert_eq!(read(b"a\t\xff\n").expect_err("bytes"), "`FILE`, line 1: it is not UTF-8");
+        assert_eq!(read(b"\n\n").expect_err("nothing"), "`FILE` holds no pair");
+    }
+
+    #[test]
+    fn an_endless_line_is_not_read_to_its_end() {
+        let long = vec![b'a'; 3 << 20];
+        assert!(read(&long).expect_err("too long").contains("longer than"));
+    }
+}

@@ -1,0 +1,88 @@
+//! From a model and sentences to an explanation.
+
+use std::path::Path;
+
+use crosslens_analysis::explain::{Explained, ExplainError, Live, Options, Progress, explain};
+use crosslens_analysis::tsv::{TsvError, Words, read_pairs};
+use crosslens_analysis::{Fed, Pair, Recordable, Sums};
+use crosslens_nets::tasks::{END_WORD, Split};
+
+use crate::TrainedModel;
+
+/// Sentences to explain a model on.
+#[derive(Clone, Debug)]
+pub enum Sentences {
+    /// Fresh ones of its own task.
+    Task {
+        /// Draws them.
+        seed: u64,
+        /// How many.
+        n_samples: u64,
+    },
+    /// These.
+    Listed(Vec<Pair>),
+}
+
+impl Sentences {
+    /// The pairs of a file, in the words of a model.
+    pub fn read(path: &Path, model: &TrainedModel) -> Result<Self, TsvError> {
+        let (source, target) = (model.task.source_vocabulary(), model.task.target_vocabulary());
+        let side = |vocabulary| Words { vocabulary, end: crosslens_analysis::Vocabulary::token(vocabulary, END_WORD) };
+        Ok(Self::Listed(read_pairs(path, side(source), side(target))?))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Task { n_samples, .. } => *n_samples,
+            Self::Listed(pairs) => pairs.len() as u64,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of them.
+    pub fn pair(&self, model: &TrainedModel, number: u64) -> Pair {
+        match self {
+            Self::Task { seed, .. } => model.task.pair(Split::Test, *seed, number),
+            Self::Listed(pairs) => pairs[number as usize].clone(),
+        }
+    }
+}
+
+/// Untrained weights for comparison are explained on at most so many sentences.
+const CONTROL_SENTENCES: u64 = 200;
+
+impl TrainedModel {
+    /// Explains the model; with `control`, beside what untrained weights of the same shape would give.
+    pub fn explain(
+        &self,
+        sentences: &Sentences,
+        given: Option<&[Sums]>,
+        options: &Options,
+        control: Option<u64>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Explained, ExplainError> {
+        let subject = self.subject(options.n_threads)?;
+        let pair = |number| sentences.pair(self, number);
+        let corpus = Live { model: &subject, pair: &pair, n_pairs: sentences.len(), fed: Fed::Own };
+        let mut explained = explain(&corpus, given, options, progress)?;
+        if let Some(untrained) = control.and_then(|seed| subject.untrained(seed)) {
+            let n_pairs = sentences.len().min(CONTROL_SENTENCES);
+            let corpus = Live { model: untrained.as_ref(), pair: &pair, n_pairs, fed: Fed::Own };
+            let options = Options { causal: 0, samples: 0, bootstrap: 0, rank: None, held_out: false, ..options.clone() };
+            let control = explain(&corpus, None, &options, progress)?;
+            for (site, control) in explained.report.sites.iter_mut().zip(control.report.sites) {
+                site.control = control.shares;
+            }
+        }
+        explained.report.corpus.source = match sentences {
+            Sentences::Task { seed, .. } => format!("fresh sentences of {}, seed {seed}", self.config.task.name()),
+            Sentences::Listed(_) => "a file".into(),
+        };
+        Ok(explained)
+    }
+}

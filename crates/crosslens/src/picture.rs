@@ -1,0 +1,215 @@
+//! Tables and heatmaps of an explanation, for a terminal.
+
+use crosslens_lab::analysis::explain::{Sample, Samples};
+use crosslens_lab::analysis::report::{Rebuilt, Report, SharesReport, SiteReport};
+use crosslens_lab::analysis::{Description, Part, Stream, Subset};
+
+/// From no weight to all of it.
+const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
+/// Widest matrix that is drawn.
+const MAX_KEYS: usize = 24;
+/// Longest one.
+const MAX_QUERIES: usize = 24;
+
+/// The whole explanation as lines.
+pub(crate) fn report(report: &Report, samples: &Samples, description: &Description, measure: &str) -> Vec<String> {
+    let mut lines = vec![heading(report)];
+    for stream in &report.streams {
+        let variance = &stream.variance;
+        let mut line = format!(
+            "{:<8} states: {:.0} % of the variance is time alone, {:.0} % token alone, {:.0} % either, {:.0} % the rest",
+            stream.name,
+            100.0 * variance.time,
+            100.0 * variance.token,
+            100.0 * variance.shared,
+            100.0 * variance.rest
+        );
+        let counts = &stream.counts;
+        if counts.few_tokens + counts.few_steps > 0 {
+            line += &format!(" ({} tokens and {} steps seen fewer than five times)", counts.few_tokens, counts.few_steps);
+        }
+        lines.push(line);
+    }
+    if report.sites.is_empty() {
+        lines.push(String::new());
+        lines.push("this network has no attention; its states are all there is to explain".into());
+    }
+    for (number, site) in report.sites.iter().enumerate() {
+        lines.push(String::new());
+        lines.extend(site_lines(site, measure));
+        if let Some(sample) = samples.sentences.first() {
+            lines.push(String::new());
+            lines.extend(heatmaps(number, site, sample, description));
+        }
+    }
+    lines
+}
+
+fn heading(report: &Report) -> String {
+    let task = match (report.task.phrase_accuracy, report.task.word_accuracy) {
+        (Some(phrases), Some(words)) => format!("; {:.1} % of phrases and {:.1} % of words right", 100.0 * phrases, 100.0 * words),
+        _ => String::new(),
+    };
+    format!("{}, explained on {} sentences{task}", report.model.description, report.corpus.pairs)
+}
+
+fn site_lines(site: &SiteReport, measure: &str) -> Vec<String> {
+    let mut lines = vec![
+        format!("{} attention, layer {}, head {} ({}): {}", site.kind, site.layer, site.head, site.map, site.verdict.label.to_uppercase()),
+        format!("  {}", site.verdict.text),
+    ];
+    if let Some(shares) = &site.shares {
+        lines.push(String::new());
+        lines.extend(share_lines(shares, measure));
+        if let Some(control) = &site.control {
+            lines.push(format!("  with untrained weights: {}", corner(control, measure)));
+        }
+    }
+    lines.push(String::new());
+    lines.push(format!("  {:<22} {:>12} {:>12} {:>12} {:>8}", "attention rebuilt from", "same maximum", "distance", "words right", "loss"));
+    for name in ["temporal", "temporal+bias", "input", "residual", "temporal+input", "no-temporal", "uniform", "average"] {
+        if let Some(rebuilt) = site.rebuilt.get(name) {
+            lines.push(rebuilt_line(name, rebuilt));
+        }
+    }
+    if let Some(diagonal) = &site.diagonal {
+        let place = if diagonal.direction == "forward" { "source step = target step" } else { "source step = last − target step" };
+        lines.push(String::new());
+        lines.push(format!(
+            "  {:.1} % of the steps before the end look at {place} {} {}",
+            100.0 * diagonal.share,
+            if diagonal.offset < 0 { '−' } else { '+' },
+            diagonal.offset.abs()
+        ));
+    }
+    let attention = site.error.attention.map_or_else(|| "not recorded".into(), |error| format!("{error:.0e}"));
+    lines.push(format!("  exact: the terms add up to the score within {:.0e} of it, attention to the model's own: {attention}", site.error.score));
+    lines
+}
+
+fn rebuilt_line(name: &str, rebuilt: &Rebuilt) -> String {
+    let (words, loss) = match &rebuilt.causal {
+        Some(causal) => (format!("{:.1} %", 100.0 * causal.word_accuracy), format!("{:.3}", causal.loss)),
+        None => ("-".into(), "-".into()),
+    };
+    let name = match name {
+        "temporal" => "position alone",
+        "temporal+bias" => "position and bias",
+        "input" => "token alone",
+        "residual" => "the rest alone",
+        "temporal+input" => "position and token",
+        "no-temporal" => "all but position",
+        other => other,
+    };
+    format!("  {name:<22} {:>10.1} % {:>12.3} {words:>12} {loss:>8}", 100.0 * rebuilt.argmax, rebuilt.tv)
+}
+
+/// What a table of shares shows.
+fn title(measure: &str) -> String {
+    match measure {
+        "centred" => "share of the score's variance along the source, %".into(),
+        top => format!("share at the {} highest scores, %", top.trim_start_matches("top")),
+    }
+}
+
+fn share_lines(shares: &SharesReport, measure: &str) -> Vec<String> {
+    let names = Part::ALL.map(Part::name);
+    let mut lines = vec![format!("  {}", title(measure))];
+    if let Some(parts) = shares.parts.get(measure) {
+        lines.push(format!("  {:<10} {:>10} {:>10} {:>10}", "", names[0], names[1], names[2]));
+        for (side, row) in [("query", parts.query), ("key", parts.key)] {
+            lines.push(format!("  {side:<10} {:>10.1} {:>10.1} {:>10.1}", 100.0 * row[0], 100.0 * row[1], 100.0 * row[2]));
+        }
+        return lines;
+    }
+    if let Some(table) = shares.tables.get(measure) {
+        lines.push(format!("  {:<10} {:>10} {:>10} {:>10}   ← part of the key", "query ↓", names[0], names[1], names[2]));
+        for (name, row) in names.iter().zip(table) {
+            lines.push(format!("  {name:<10} {:>10.1} {:>10.1} {:>10.1}", 100.0 * row[0], 100.0 * row[1], 100.0 * row[2]));
+        }
+    }
+    let mean: f64 = shares.query_mean.iter().sum();
+    if measure == "centred" && mean.abs() > 0.01 {
+        lines.push(format!("  of the first row {:.1} is the same at every target step", 100.0 * mean));
+    }
+    if shares.position_bias != 0.0 {
+        lines.push(format!("  {:<10} {:>10.1}", "bias", 100.0 * shares.position_bias));
+    }
+    lines
+}
+
+/// The temporal corner of a table, in words.
+fn corner(shares: &SharesReport, measure: &str) -> String {
+    match (shares.tables.get(measure), shares.parts.get(measure)) {
+        (Some(table), _) => format!("temporal × temporal {:.1} %", 100.0 * table[0][0]),
+        (_, Some(parts)) => format!("temporal {:.1} %", 100.0 * (parts.query[0] + parts.key[0])),
+        _ => "nothing".into(),
+    }
+}
+
+/// The attention of one sentence, and what each part alone would attend to.
+fn heatmaps(number: usize, site: &SiteReport, sample: &Sample, description: &Description) -> Vec<String> {
+    let kind = &description.sites[number];
+    let (query, key) = (&description.streams[kind.query], &description.streams[kind.key]);
+    let tokens = |stream: &Stream| sample.sentence.tokens(stream, description.words(stream.side)).into_owned();
+    let (query_tokens, key_tokens) = (tokens(query), tokens(key));
+    let (n_queries, n_keys) = (query_tokens.len(), key_tokens.len());
+    if n_keys == 0 || n_queries == 0 {
+        return Vec::new();
+    }
+    let is_additive = site.map == "additive";
+    let pieces = &sample.pieces[number];
+    let rebuilt = |subset: Subset| -> Vec<f32> {
+        let mut weights = vec![0.0; n_queries * n_keys];
+        for query in 0..n_queries {
+            let n_visible = kind.visible.n_keys(query, n_keys);
+            let row = &mut weights[query * n_keys..][..n_visible];
+            for piece in (0..pieces.len() / (n_queries * n_keys)).filter(|&piece| subset.holds(piece)) {
+                let scores = &pieces[(piece * n_queries + query) * n_keys..][..n_visible];
+                row.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+            }
+            softmax(row);
+        }
+        weights
+    };
+    let mut maps = vec![("attention", sample.attention[number].clone())];
+    for (name, part) in [("position", Part::Temporal), ("token", Part::Input), ("rest", Part::Residual)] {
+        maps.push((name, rebuilt(Subset::made_of(&[part], is_additive))));
+    }
+    let shown = (n_queries.min(MAX_QUERIES), n_keys.min(MAX_KEYS));
+    let text: Vec<_> = key_tokens.iter().take(shown.1).map(|&token| description.words(key.side).name(token)).collect();
+    let mut lines = vec![format!("  one sentence, and what each part alone would attend to; source: {}", text.join(" "))];
+    let width = shown.1.max(9);
+    let titles: Vec<String> = maps.iter().map(|(name, _)| format!("{name:<width$}")).collect();
+    lines.push(format!("  {:>10}  {}", "fed", titles.join("  ")));
+    for (step, &token) in query_tokens.iter().enumerate().take(shown.0) {
+        let rows: Vec<String> = maps
+            .iter()
+            .map(|(_, weights)| {
+                let row: String = weights[step * n_keys..][..shown.1].iter().map(|&weight| shade(weight)).collect();
+                format!("{row:<width$}")
+            })
+            .collect();
+        let name: String = description.words(query.side).name(token).chars().take(10).collect();
+        lines.push(format!("  {name:>10}  {}", rows.join("  ")));
+    }
+    if shown != (n_queries, n_keys) {
+        lines.push(format!("  (the first {} × {} of {n_queries} × {n_keys} steps)", shown.0, shown.1));
+    }
+    lines
+}
+
+fn shade(weight: f32) -> char {
+    let place = (weight.clamp(0.0, 1.0) * SHADES.len() as f32) as usize;
+    SHADES[place.min(SHADES.len() - 1)]
+}
+
+fn softmax(row: &mut [f32]) {
+    let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for x in row.iter_mut() {
+        *x = (*x - highest).exp();
+        sum += *x;
+    }
+    row.iter_mut().for_each(|x| *x /= sum);
+}
