@@ -94,17 +94,26 @@ pub fn product_of_rows<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F
     pulp::Arch::new().dispatch(RowsProduct { result: &mut result, left, right, write });
 }
 
-/// `result += leftᵀ · right`: the gradient of a weight from all rows it acted on. `scratch` is packed over.
-pub fn add_transposed_product<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, scratch: &mut Packed<F>) {
+/// `result (+)= leftᵀ · right`: the gradient of a weight from all rows it acted on. `scratch` is packed over.
+pub fn transposed_product<F: Real>(
+    mut result: MatrixMut<'_, F>,
+    left: Matrix<'_, F>,
+    right: Matrix<'_, F>,
+    mut write: Write,
+    scratch: &mut Packed<F>,
+) {
     assert_eq!(left.rows(), right.rows(), "rows of a transposed product");
-    let mut result = result;
+    if left.rows() == 0 {
+        return nothing_to_add(&mut result, write);
+    }
     let mut from = 0;
     while from < left.rows() {
         let to = (from + CHUNK_ROWS).min(left.rows());
         scratch.pack(right.row_range(from, to));
         let chunk = left.row_range(from, to);
         assert_eq!((chunk.columns(), right.columns()), (result.rows(), result.columns()), "shape of a transposed product");
-        pulp::Arch::new().dispatch(TransposedProduct { result: &mut result, left: chunk, right: scratch });
+        pulp::Arch::new().dispatch(TransposedProduct { result: &mut result, left: chunk, right: scratch, write });
+        write = Write::Add;
         from = to;
     }
 }
@@ -210,11 +219,12 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
     }
 }
 
-/// `result += leftᵀ · right` for at most [`CHUNK_ROWS`] rows of `left`.
+/// `result (+)= leftᵀ · right` for at most [`CHUNK_ROWS`] rows of `left`.
 struct TransposedProduct<'m, 'd, F: Real> {
     result: &'m mut MatrixMut<'d, F>,
     left: Matrix<'m, F>,
     right: &'m Packed<F>,
+    write: Write,
 }
 
 impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
@@ -222,7 +232,7 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { result, left, right } = self;
+        let Self { result, left, right, write } = self;
         let (depth, n_rows, n_columns) = (left.rows(), left.columns(), right.columns);
         let width = 2 * lanes::<F, S>();
         assert!(depth > 0 && right.width == width, "packed for these registers");
@@ -251,7 +261,7 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
                     result: unsafe { result.add(row * result_row + column) },
                     result_row,
                     width: width.min(n_columns - column),
-                    write: Write::Add,
+                    write,
                 };
                 // SAFETY: `height` rows and `tile.width` columns from here lie inside the result.
                 unsafe { tile.run(simd, height) };
@@ -466,7 +476,7 @@ mod tests {
             Pack { packed: &mut packed, matrix: right }.with_simd(simd);
             PackedProduct { result: &mut packed_result, left, right: &packed, write: Write::Over }.with_simd(simd);
             RowsProduct { result: &mut rows_result, left, right, write: Write::Over }.with_simd(simd);
-            TransposedProduct { result: &mut turned_result, left: turned, right: &packed }.with_simd(simd);
+            TransposedProduct { result: &mut turned_result, left: turned, right: &packed, write: Write::Add }.with_simd(simd);
             results
         }
     }
@@ -511,9 +521,13 @@ mod tests {
 
             let turned = noise(depth * rows, seed);
             let turned = Matrix::new(&turned, depth, rows);
-            let mut result = vec![0.0; rows * columns];
-            add_transposed_product(MatrixMut::new(&mut result, rows, columns), turned, right, &mut packed);
-            prop_assert!(close(&result, &naive(turned.transposed(), right)));
+            let expected = naive(turned.transposed(), right);
+            let mut result = vec![7.0; rows * columns];
+            transposed_product(MatrixMut::new(&mut result, rows, columns), turned, right, Write::Over, &mut packed);
+            prop_assert!(close(&result, &expected));
+            transposed_product(MatrixMut::new(&mut result, rows, columns), turned, right, Write::Add, &mut packed);
+            let twice: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
+            prop_assert!(close(&result, &twice));
         }
 
         #[test]
@@ -551,8 +565,8 @@ mod tests {
         let depth = 2 * CHUNK_ROWS + 3;
         let (left, right) = (noise(depth * 7, 1), noise(depth * 9, 2));
         let (left, right) = (Matrix::new(&left, depth, 7), Matrix::new(&right, depth, 9));
-        let mut result = vec![0.0; 63];
-        add_transposed_product(MatrixMut::new(&mut result, 7, 9), left, right, &mut Packed::new());
+        let mut result = vec![7.0; 63];
+        transposed_product(MatrixMut::new(&mut result, 7, 9), left, right, Write::Over, &mut Packed::new());
         assert!(close(&result, &naive(left.transposed(), right)));
     }
 }
