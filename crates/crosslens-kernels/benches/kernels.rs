@@ -1,6 +1,6 @@
 //! Kernels one by one: `cargo bench -p crosslens-kernels`.
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add_transposed_product, dots, product, softmax, vectorised};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, dots, product, softmax, transposed_product, vectorised};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 
@@ -31,10 +31,11 @@ fn weight_gradient(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize))
     let mut gradient = noise(n * 3 * n);
     let mut scratch = Packed::new();
     bencher.counter(ItemsCount::new(2 * rows * n * 3 * n)).bench_local(|| {
-        add_transposed_product(
+        transposed_product(
             MatrixMut::new(&mut gradient, n, 3 * n),
             Matrix::new(&states, rows, n),
             Matrix::new(&gates, rows, 3 * n),
+            Write::Add,
             &mut scratch,
         );
     });

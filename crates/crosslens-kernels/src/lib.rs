@@ -15,7 +15,7 @@ mod softmax;
 mod threads;
 
 pub use matrix::{Matrix, MatrixMut};
-pub use product::{Packed, Write, add_transposed_product, product, product_of_rows};
+pub use product::{Packed, Write, product, product_of_rows, transposed_product};
 pub use real::Real;
 pub use rows::{add, add_scaled, dots, squared_norm, sum_rows};
 pub use softmax::{log_sum_exp, softmax};

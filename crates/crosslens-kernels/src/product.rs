@@ -16,6 +16,8 @@ use crate::{Matrix, MatrixMut, Real};
 const TILE_ROWS: usize = 6;
 /// Rows of the shared dimension that a transposed product packs at a time: a panel stays in the first-level cache.
 const CHUNK_ROWS: usize = 256;
+/// Size of a cache line. Panels start on one, so that no register is read across two.
+const LINE_BYTES: usize = 64;
 
 /// What a product does with what already stands in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,9 @@ pub enum Write {
 /// Reused from call to call; allocates only when it grows.
 #[derive(Clone, Debug, Default)]
 pub struct Packed<F> {
+    /// One panel after the other, from `start` on.
     panels: Vec<F>,
+    start: usize,
     rows: usize,
     columns: usize,
     width: usize,
@@ -40,7 +44,7 @@ pub struct Packed<F> {
 impl<F: Real> Packed<F> {
     /// Nothing packed yet.
     pub fn new() -> Self {
-        Self { panels: Vec::new(), rows: 0, columns: 0, width: 0 }
+        Self { panels: Vec::new(), start: 0, rows: 0, columns: 0, width: 0 }
     }
 
     /// Takes a copy of `matrix`, in place of what was packed before.
@@ -56,6 +60,12 @@ impl<F: Real> Packed<F> {
     /// Columns of the packed matrix.
     pub fn columns(&self) -> usize {
         self.columns
+    }
+
+    /// The first element of all panels.
+    #[inline(always)]
+    fn first(&self) -> *const F {
+        self.panels[self.start..].as_ptr()
     }
 }
 
@@ -84,17 +94,26 @@ pub fn product_of_rows<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F
     pulp::Arch::new().dispatch(RowsProduct { result: &mut result, left, right, write });
 }
 
-/// `result += leftᵀ · right`: the gradient of a weight from all rows it acted on. `scratch` is packed over.
-pub fn add_transposed_product<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, scratch: &mut Packed<F>) {
+/// `result (+)= leftᵀ · right`: the gradient of a weight from all rows it acted on. `scratch` is packed over.
+pub fn transposed_product<F: Real>(
+    mut result: MatrixMut<'_, F>,
+    left: Matrix<'_, F>,
+    right: Matrix<'_, F>,
+    mut write: Write,
+    scratch: &mut Packed<F>,
+) {
     assert_eq!(left.rows(), right.rows(), "rows of a transposed product");
-    let mut result = result;
+    if left.rows() == 0 {
+        return nothing_to_add(&mut result, write);
+    }
     let mut from = 0;
     while from < left.rows() {
         let to = (from + CHUNK_ROWS).min(left.rows());
         scratch.pack(right.row_range(from, to));
         let chunk = left.row_range(from, to);
         assert_eq!((chunk.columns(), right.columns()), (result.rows(), result.columns()), "shape of a transposed product");
-        pulp::Arch::new().dispatch(TransposedProduct { result: &mut result, left: chunk, right: scratch });
+        pulp::Arch::new().dispatch(TransposedProduct { result: &mut result, left: chunk, right: scratch, write });
+        write = Write::Add;
         from = to;
     }
 }
@@ -113,11 +132,13 @@ impl<F: Real> WithSimd for Pack<'_, F> {
         let width = 2 * lanes::<F, S>();
         let (rows, columns) = (matrix.rows(), matrix.columns());
         (packed.rows, packed.columns, packed.width) = (rows, columns, width);
-        packed.panels.resize(columns.div_ceil(width) * rows * width, F::ZERO);
+        let len = columns.div_ceil(width) * rows * width;
+        packed.panels.resize(len + LINE_BYTES / size_of::<F>(), F::ZERO);
+        packed.start = packed.panels.as_ptr().align_offset(LINE_BYTES);
         if rows == 0 {
             return;
         }
-        for (number, panel) in packed.panels.chunks_exact_mut(rows * width).enumerate() {
+        for (number, panel) in packed.panels[packed.start..][..len].chunks_exact_mut(rows * width).enumerate() {
             let from = number * width;
             let to = (from + width).min(columns);
             if matrix.has_contiguous_rows() && to - from == width {
@@ -172,11 +193,10 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
         assert_eq!(right.width, width, "packed for these registers");
         let (left, left_row, left_column) = left.parts();
         let (result, result_row) = result.parts_mut();
-        let n_tiles = n_rows.div_ceil(TILE_ROWS);
+        let tiles = tiles(n_rows);
+        let panels = right.first();
         for column in (0..n_columns).step_by(width) {
-            for number in 0..n_tiles {
-                // Tiles of about the same height: a last one of two rows would take as long as four.
-                let (row, end) = (n_rows * number / n_tiles, n_rows * (number + 1) / n_tiles);
+            for (row, height) in tiles.clone() {
                 let tile = Tile {
                     depth,
                     // SAFETY: `row < n_rows`, and every element of `left` was checked to lie in its slice when the matrix was made.
@@ -184,7 +204,7 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
                     left_row,
                     left_column,
                     // SAFETY: panel `column / width` starts at `column · depth` and is `depth · width` long.
-                    right: unsafe { right.panels.as_ptr().add(column * depth) },
+                    right: unsafe { panels.add(column * depth) },
                     right_row: width,
                     // SAFETY: `(row, column)` is an element of the result.
                     result: unsafe { result.add(row * result_row + column) },
@@ -192,18 +212,19 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
                     width: width.min(n_columns - column),
                     write,
                 };
-                // SAFETY: `end − row` rows and `tile.width` columns from here lie inside the result.
-                unsafe { tile.run(simd, end - row) };
+                // SAFETY: `height` rows and `tile.width` columns from here lie inside the result.
+                unsafe { tile.run(simd, height) };
             }
         }
     }
 }
 
-/// `result += leftᵀ · right` for at most [`CHUNK_ROWS`] rows of `left`.
+/// `result (+)= leftᵀ · right` for at most [`CHUNK_ROWS`] rows of `left`.
 struct TransposedProduct<'m, 'd, F: Real> {
     result: &'m mut MatrixMut<'d, F>,
     left: Matrix<'m, F>,
     right: &'m Packed<F>,
+    write: Write,
 }
 
 impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
@@ -211,20 +232,20 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { result, left, right } = self;
+        let Self { result, left, right, write } = self;
         let (depth, n_rows, n_columns) = (left.rows(), left.columns(), right.columns);
         let width = 2 * lanes::<F, S>();
         assert!(depth > 0 && right.width == width, "packed for these registers");
         // Columns of the left side lie a power of two apart, where the first-level cache holds only a few: copied once, read often.
         let mut strip = [F::ZERO; CHUNK_ROWS * TILE_ROWS];
         let (result, result_row) = result.parts_mut();
-        for row in (0..n_rows).step_by(TILE_ROWS) {
-            let height = TILE_ROWS.min(n_rows - row);
+        let panels = right.first();
+        for (row, height) in tiles(n_rows) {
             let (places, _) = strip.as_chunks_mut::<TILE_ROWS>();
             for (place, inner) in places.iter_mut().zip(0..depth) {
                 match left.row(inner)[row..].first_chunk::<TILE_ROWS>() {
                     Some(elements) => *place = *elements,
-                    None => place[..height].copy_from_slice(&left.row(inner)[row..]),
+                    None => place[..height].copy_from_slice(&left.row(inner)[row..row + height]),
                 }
             }
             for column in (0..n_columns).step_by(width) {
@@ -234,13 +255,13 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
                     left_row: 1,
                     left_column: TILE_ROWS,
                     // SAFETY: as in `PackedProduct`; the strip holds `depth ≤ CHUNK_ROWS` groups of `TILE_ROWS`.
-                    right: unsafe { right.panels.as_ptr().add(column * depth) },
+                    right: unsafe { panels.add(column * depth) },
                     right_row: width,
                     // SAFETY: `(row, column)` is an element of the result.
                     result: unsafe { result.add(row * result_row + column) },
                     result_row,
                     width: width.min(n_columns - column),
-                    write: Write::Add,
+                    write,
                 };
                 // SAFETY: `height` rows and `tile.width` columns from here lie inside the result.
                 unsafe { tile.run(simd, height) };
@@ -272,9 +293,7 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
         let (right_data, right_row, _) = right.parts();
         {
             let (result, result_row) = result.parts_mut();
-            let n_tiles = n_rows.div_ceil(TILE_ROWS);
-            for number in 0..n_tiles {
-                let (row, end) = (n_rows * number / n_tiles, n_rows * (number + 1) / n_tiles);
+            for (row, height) in tiles(n_rows) {
                 for column in (0..whole).step_by(width) {
                     let tile = Tile {
                         depth,
@@ -291,8 +310,8 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
                         width,
                         write,
                     };
-                    // SAFETY: `end − row` rows and `width` columns from here lie inside the result.
-                    unsafe { tile.run(simd, end - row) };
+                    // SAFETY: `height` rows and `width` columns from here lie inside the result.
+                    unsafe { tile.run(simd, height) };
                 }
             }
         }
@@ -307,6 +326,20 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
             }
         }
     }
+}
+
+/// First rows and heights of the tiles that cover `n_rows` rows, of about the same height: a last one of two rows would take as long as
+/// four.
+#[inline(always)]
+fn tiles(n_rows: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
+    let n_tiles = n_rows.div_ceil(TILE_ROWS);
+    // Divided once: a division per tile is felt.
+    let (height, n_taller) = (n_rows / n_tiles.max(1), n_rows % n_tiles.max(1));
+    (0..n_tiles).scan(0, move |next, number| {
+        let (row, height) = (*next, height + usize::from(number < n_taller));
+        *next += height;
+        Some((row, height))
+    })
 }
 
 /// A product along no dimension is zero.
@@ -443,7 +476,7 @@ mod tests {
             Pack { packed: &mut packed, matrix: right }.with_simd(simd);
             PackedProduct { result: &mut packed_result, left, right: &packed, write: Write::Over }.with_simd(simd);
             RowsProduct { result: &mut rows_result, left, right, write: Write::Over }.with_simd(simd);
-            TransposedProduct { result: &mut turned_result, left: turned, right: &packed }.with_simd(simd);
+            TransposedProduct { result: &mut turned_result, left: turned, right: &packed, write: Write::Add }.with_simd(simd);
             results
         }
     }
@@ -488,9 +521,13 @@ mod tests {
 
             let turned = noise(depth * rows, seed);
             let turned = Matrix::new(&turned, depth, rows);
-            let mut result = vec![0.0; rows * columns];
-            add_transposed_product(MatrixMut::new(&mut result, rows, columns), turned, right, &mut packed);
-            prop_assert!(close(&result, &naive(turned.transposed(), right)));
+            let expected = naive(turned.transposed(), right);
+            let mut result = vec![7.0; rows * columns];
+            transposed_product(MatrixMut::new(&mut result, rows, columns), turned, right, Write::Over, &mut packed);
+            prop_assert!(close(&result, &expected));
+            transposed_product(MatrixMut::new(&mut result, rows, columns), turned, right, Write::Add, &mut packed);
+            let twice: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
+            prop_assert!(close(&result, &twice));
         }
 
         #[test]
@@ -528,8 +565,8 @@ mod tests {
         let depth = 2 * CHUNK_ROWS + 3;
         let (left, right) = (noise(depth * 7, 1), noise(depth * 9, 2));
         let (left, right) = (Matrix::new(&left, depth, 7), Matrix::new(&right, depth, 9));
-        let mut result = vec![0.0; 63];
-        add_transposed_product(MatrixMut::new(&mut result, 7, 9), left, right, &mut Packed::new());
+        let mut result = vec![7.0; 63];
+        transposed_product(MatrixMut::new(&mut result, 7, 9), left, right, Write::Over, &mut Packed::new());
         assert!(close(&result, &naive(left.transposed(), right)));
     }
 }

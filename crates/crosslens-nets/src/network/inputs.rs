@@ -5,7 +5,7 @@
 //! token, and one small product per batch gives the gradient of `W`. Positions are treated the same way.
 
 use crosslens_analysis::Token;
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, add_transposed_product, product, sum_rows};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, product, sum_rows, transposed_product};
 
 use super::layer::Layer;
 use super::layout::TensorId;
@@ -170,7 +170,8 @@ impl<F: Real> Table<F> {
         match space.embedding {
             Some(embedding) => {
                 let vectors = Matrix::new(&self.vectors, local.len(), space.d);
-                add_transposed_product(MatrixMut::new(&mut gradient[input_range.clone()], space.d, width), vectors, by_token, scratch);
+                let target = MatrixMut::new(&mut gradient[input_range.clone()], space.d, width);
+                transposed_product(target, vectors, by_token, Write::Add, scratch);
                 self.d_vectors.resize(local.len() * space.d, F::ZERO);
                 let map = &context.prepared.get(layer.input).backward;
                 product(MatrixMut::new(&mut self.d_vectors, local.len(), space.d), by_token, map, Write::Over);
@@ -195,6 +196,6 @@ impl<F: Real> Table<F> {
         }
         let n_steps = encoded.len() / space.d;
         let target = MatrixMut::new(&mut gradient[input_range], space.d, width);
-        add_transposed_product(target, Matrix::new(encoded, n_steps, space.d), Matrix::new(by_step, n_steps, width), scratch);
+        transposed_product(target, Matrix::new(encoded, n_steps, space.d), Matrix::new(by_step, n_steps, width), Write::Add, scratch);
     }
 }

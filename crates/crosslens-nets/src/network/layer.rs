@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add_transposed_product, product, sum_rows};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, product, sum_rows, transposed_product};
 
 use super::cells;
 use super::config::Cell;
@@ -74,6 +74,7 @@ impl Layer {
         let is_gru = matches!(cell, Cell::Gru | Cell::GruResetAfter);
         let gates_from_input = layout.matrix(format!("{name}.gates_from_input"), d_input, width, start);
         let gates_from_hidden = recurrent.then(|| layout.matrix(format!("{name}.gates_from_hidden"), n, width, start));
+        gates_from_hidden.into_iter().for_each(|id| layout.write_over(id));
         let gates_from_feed = (d_feed > 0).then(|| layout.matrix(format!("{name}.gates_from_feed"), d_feed, width, start));
         let gates_bias = layout.vector(format!("{name}.gates_bias"), width, Start::Zero);
         let has_candidate_bias = cell == Cell::GruResetAfter;
@@ -325,7 +326,7 @@ impl Layer {
         }
     }
 
-    /// Adds the gradient of `gates_from_hidden` from some steps that have run back.
+    /// Adds the gradient of `gates_from_hidden` from some steps that have run back; those up to the last step come first and write it over.
     pub(crate) fn add_hidden_gradients<F: Real>(
         &self,
         trace: &Trace<F>,
@@ -340,6 +341,7 @@ impl Layer {
         let gradient = &mut gradient[layout.range(id)];
         let direct = if self.candidate.is_some() { 2 * n } else { width };
         // Runs of steps with the same number of sentences are one product: their previous rows are one block too.
+        let mut write = if steps.end == packing.n_steps() { Write::Over } else { Write::Add };
         let mut step = steps.start;
         while step < steps.end {
             let running = packing.rows(step).len();
@@ -353,15 +355,16 @@ impl Layer {
             let before = Matrix::new(before, m, n);
             let gates = Matrix::new(&trace.gates[rows.start * width..], m, width);
             let target = MatrixMut::strided(gradient, n, direct, width);
-            add_transposed_product(target, before, gates.column_range(0, direct), scratch);
+            transposed_product(target, before, gates.column_range(0, direct), write, scratch);
             if self.candidate.is_some() {
                 let extra = Matrix::new(&trace.extra[rows.start * n..], m, n);
                 let (left, right) = match self.cell {
                     Cell::Gru => (extra, gates.column_range(direct, width)),
                     _ => (before, extra),
                 };
-                add_transposed_product(MatrixMut::strided(&mut gradient[direct..], n, n, width), left, right, scratch);
+                transposed_product(MatrixMut::strided(&mut gradient[direct..], n, n, width), left, right, write, scratch);
             }
+            write = Write::Add;
             step = end;
         }
     }
@@ -391,7 +394,7 @@ impl Layer {
         let (rows, width) = (input.rows(), self.width());
         let gates = Matrix::new(&trace.gates, rows, width);
         let target = MatrixMut::new(&mut gradient[layout.range(self.gates_from_input)], input.columns(), width);
-        add_transposed_product(target, input, gates, scratch);
+        transposed_product(target, input, gates, Write::Add, scratch);
         sum_rows(&mut gradient[layout.range(self.gates_bias)], gates);
     }
 
@@ -406,7 +409,7 @@ impl Layer {
     ) {
         let id = self.gates_from_feed.expect("only a layer that is fed has a feed's weights");
         let target = MatrixMut::new(&mut gradient[layout.range(id)], feed.columns(), self.width());
-        add_transposed_product(target, feed, Matrix::new(&trace.gates, feed.rows(), self.width()), scratch);
+        transposed_product(target, feed, Matrix::new(&trace.gates, feed.rows(), self.width()), Write::Add, scratch);
     }
 
     /// `d_input = dgates·Wᵀ` for some rows.

@@ -23,6 +23,8 @@ pub struct Tensor {
     pub shape: Vec<usize>,
     range: Range<usize>,
     start: Start,
+    /// Whether a shard writes this gradient over instead of adding to zeros.
+    written_over: bool,
 }
 
 impl Tensor {
@@ -60,7 +62,7 @@ impl Layout {
 
     fn add(&mut self, name: String, shape: Vec<usize>, start: Start) -> TensorId {
         let end = self.len + shape.iter().product::<usize>();
-        self.tensors.push(Tensor { name, shape, range: self.len..end, start });
+        self.tensors.push(Tensor { name, shape, range: self.len..end, start, written_over: false });
         self.len = end;
         TensorId(self.tensors.len() - 1)
     }
@@ -86,6 +88,17 @@ impl Layout {
             [len] => (1, len),
             _ => unreachable!("parameters are vectors or matrices"),
         }
+    }
+
+    /// Says that every shard writes the gradient of this parameter over what it held before.
+    pub(crate) fn write_over(&mut self, id: TensorId) {
+        self.tensors[id.0].written_over = true;
+    }
+
+    /// The gradients that shards add to.
+    pub(crate) fn added_to(&self) -> impl Iterator<Item = Range<usize>> {
+        let sharded = self.sharded();
+        self.tensors.iter().filter(move |tensor| sharded.contains(&tensor.range.start) && !tensor.written_over).map(Tensor::range)
     }
 
     /// Puts those parameters first whose gradients come from tables, not from shards.

@@ -1,6 +1,6 @@
 //! A learned linear map.
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, add_transposed_product};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, transposed_product};
 
 use super::layout::{Layout, TensorId};
 use super::prepared::{MapId, Maps};
@@ -23,6 +23,6 @@ impl Linear {
         let (d_in, d_out) = layout.shape(self.tensor);
         let rows = input.len() / d_in;
         let target = MatrixMut::new(&mut gradient[layout.range(self.tensor)], d_in, d_out);
-        add_transposed_product(target, Matrix::new(input, rows, d_in), Matrix::new(d_output, rows, d_out), scratch);
+        transposed_product(target, Matrix::new(input, rows, d_in), Matrix::new(d_output, rows, d_out), Write::Add, scratch);
     }
 }

@@ -79,7 +79,8 @@ impl<F: Real> Shard<F> {
 
         if job.gradient_weight.is_some() {
             gradient.resize(network.layout.len() + shared.table_len(), F::ZERO);
-            gradient[network.layout.sharded().start..].fill(F::ZERO);
+            gradient[network.layout.len()..].fill(F::ZERO);
+            network.layout.added_to().for_each(|range| gradient[range].fill(F::ZERO));
         }
         let gradients = job.gradient_weight.map(|row_weight| ReadoutGradients {
             d_input: &mut self.decoder.d_readout_input,
