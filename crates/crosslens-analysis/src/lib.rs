@@ -6,6 +6,7 @@ mod pair;
 mod part;
 mod recordable;
 mod recorded;
+mod recording;
 mod site;
 mod vocabulary;
 
@@ -14,5 +15,6 @@ pub use pair::Pair;
 pub use part::Part;
 pub use recordable::{Answer, AttentionRow, Fed, Intervene, RecordError, Recordable, Untouched};
 pub use recorded::{Consumed, Description, Readout, Recorded, Side, Stream, Words};
+pub use recording::{Existing, Recording, RecordingError, RecordingWriter, SHARD_BYTES};
 pub use site::{Linear, RelativeBias, ScoreMap, Site, SiteKind, Visible};
 pub use vocabulary::{Token, Vocabulary, VocabularyError};
