@@ -83,7 +83,11 @@ impl Arrays {
                 expected: dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" or "),
             });
         }
-        array.shape.as_slice().try_into().map_err(|_| self.misshapen(name, &array.shape, &format!("{AXES} axes")))
+        array
+            .shape
+            .as_slice()
+            .try_into()
+            .map_err(|_| self.misshapen(name, &array.shape, &format!("one with {AXES} {}", if AXES == 1 { "axis" } else { "axes" })))
     }
 
     /// Fails unless an array has one of these types and this shape.
@@ -138,24 +142,21 @@ enum Source<'a> {
 impl Numbers<'_> {
     /// The next `count` numbers. Memory is taken only for numbers that are there.
     pub(super) fn take<N: Number>(&mut self, count: u64) -> Result<Vec<N>, RecordingError> {
-        let too_large =
-            |most| RecordingError::TooLarge { path: self.path.to_owned(), what: format!("`{}`", self.name), bytes: count, most };
         if count > self.left {
             return Err(self.damaged("fewer numbers than its lengths ask for"));
         }
+        let no_memory = || RecordingError::NoMemory { path: self.path.to_owned(), name: self.name.to_owned(), numbers: count };
+        let wanted = usize::try_from(count).map_err(|_| no_memory())?;
         let mut numbers = Vec::new();
-        let wanted = usize::try_from(count).map_err(|_| too_large(usize::MAX as u64))?;
-        numbers.try_reserve_exact(wanted).map_err(|_| too_large(isize::MAX as u64))?;
+        numbers.try_reserve_exact(wanted).map_err(|_| no_memory())?;
 
         let n_bytes = self.dtype.n_bytes();
         let mut buffer = [0; 8192];
         while numbers.len() < wanted {
             let bytes = (buffer.len() / n_bytes).min(wanted - numbers.len()) * n_bytes;
             self.read(&mut buffer[..bytes])?;
-            for number in buffer[..bytes].chunks_exact(n_bytes) {
-                let number = N::decode(self.dtype, number);
-                numbers.push(number.ok_or_else(|| self.damaged("a number that is negative or too large"))?);
-            }
+            N::decode_into(self.dtype, &buffer[..bytes], &mut numbers)
+                .ok_or_else(|| self.damaged("a number that is negative or too large"))?;
         }
         self.left -= count;
         Ok(numbers)

@@ -67,6 +67,18 @@ impl Dtype {
 pub(super) trait Number: Sized {
     /// The number in `bytes`, which are as many as the type has; none where it does not fit.
     fn decode(dtype: Dtype, bytes: &[u8]) -> Option<Self>;
+
+    /// Adds all numbers in `bytes`.
+    fn decode_into(dtype: Dtype, bytes: &[u8], numbers: &mut Vec<Self>) -> Option<()> {
+        decode_each(dtype, bytes, numbers)
+    }
+}
+
+fn decode_each<N: Number>(dtype: Dtype, bytes: &[u8], numbers: &mut Vec<N>) -> Option<()> {
+    for number in bytes.chunks_exact(dtype.n_bytes()) {
+        numbers.push(N::decode(dtype, number)?);
+    }
+    Some(())
 }
 
 impl Number for i128 {
@@ -119,6 +131,16 @@ impl Number for f32 {
     /// Rounds what is more precise; beyond its range it becomes infinite, which is refused later.
     fn decode(dtype: Dtype, bytes: &[u8]) -> Option<Self> {
         Some(f64::decode(dtype, bytes)? as f32)
+    }
+
+    fn decode_into(dtype: Dtype, bytes: &[u8], numbers: &mut Vec<Self>) -> Option<()> {
+        if dtype == Dtype::F32 {
+            // What nearly all files hold, without a look at the type of each number.
+            let (chunks, _) = bytes.as_chunks::<4>();
+            numbers.extend(chunks.iter().map(|number| f32::from_le_bytes(*number)));
+            return Some(());
+        }
+        decode_each(dtype, bytes, numbers)
     }
 }
 

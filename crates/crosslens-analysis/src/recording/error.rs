@@ -80,6 +80,16 @@ pub enum RecordingError {
         /// The limit.
         most: u64,
     },
+    /// More numbers are asked for at once than there is memory for: a smaller range may do.
+    #[error("`{path}`: there is no memory for {numbers} numbers of `{name}`")]
+    NoMemory {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// How many were asked for.
+        numbers: u64,
+    },
     /// There is no sentence.
     #[error("`{path}` holds no sentence")]
     Empty {

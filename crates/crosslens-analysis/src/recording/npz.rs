@@ -62,7 +62,7 @@ fn check_sizes<R: Read + Seek>(
         bytes = bytes.saturating_add(entry.size());
     }
     let most = MAX_BYTES.min(SMALL_BYTES.max(length.saturating_mul(MAX_GROWTH)));
-    if bytes > most { Err(RecordingError::TooLarge { path: path.to_owned(), what: "contents".into(), bytes, most }) } else { Ok(()) }
+    if bytes > most { Err(RecordingError::TooLarge { path: path.to_owned(), what: "decoded content".into(), bytes, most }) } else { Ok(()) }
 }
 
 fn decode<R: Read + Seek>(path: &Path, archive: &mut ZipArchive<R>, place: usize) -> Result<(String, Array), RecordingError> {

@@ -168,12 +168,23 @@ impl Values<'_> {
     fn write(self, file: &mut dyn Write) -> std::io::Result<()> {
         match self {
             Self::U8(values) => file.write_all(values),
-            Self::U32(values) => values.iter().try_for_each(|value| file.write_all(&value.to_le_bytes())),
-            Self::U64(values) => values.iter().try_for_each(|value| file.write_all(&value.to_le_bytes())),
-            Self::F32(values) => values.iter().try_for_each(|value| file.write_all(&value.to_le_bytes())),
-            Self::F64(values) => values.iter().try_for_each(|value| file.write_all(&value.to_le_bytes())),
+            Self::U32(values) => write_numbers(file, values, u32::to_le_bytes),
+            Self::U64(values) => write_numbers(file, values, u64::to_le_bytes),
+            Self::F32(values) => write_numbers(file, values, f32::to_le_bytes),
+            Self::F64(values) => write_numbers(file, values, f64::to_le_bytes),
         }
     }
+}
+
+/// Writes numbers, many at a time.
+fn write_numbers<N: Copy, const BYTES: usize>(file: &mut dyn Write, numbers: &[N], bytes: fn(N) -> [u8; BYTES]) -> std::io::Result<()> {
+    let mut buffer = Vec::new();
+    for numbers in numbers.chunks(1024) {
+        buffer.clear();
+        buffer.extend(numbers.iter().flat_map(|number| bytes(*number)));
+        file.write_all(&buffer)?;
+    }
+    Ok(())
 }
 
 /// Writes arrays, those of wide numbers first, so that all lie at multiples of their size. `format` is kept for people who look inside.

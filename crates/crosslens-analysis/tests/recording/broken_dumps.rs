@@ -126,7 +126,7 @@ fn zip_bomb() {
     let zeros = Dumped { name: "key_states", descr: "<f4", shape: vec![n, 1, 1], bytes: vec![0; 4 * n as usize] };
     let dump = DumpFile::npz(&[zeros], Deflated);
     assert!(read(&dump.path()).len() < 100 << 10);
-    dump.refused(&["contents takes 671", "at most 16777216 are read"]);
+    dump.refused(&["decoded content takes 671", "at most 16777216 are read"]);
 }
 
 /// The directory of the archive says 100 bytes where 64 MB follow: no more than 101 are decoded.

@@ -296,7 +296,7 @@ fn kept_attention_that_is_not_there() {
         header["attention.0"]["shape"] = json!([2, 2]);
         header.to_string()
     });
-    small.refused(SHARD, &["`attention.0` has the shape [2, 2], 1 axes was expected"]);
+    small.refused(SHARD, &["`attention.0` has the shape [2, 2], one with 1 axis was expected"]);
     let small = Small::new();
     small.edit_numbers(SHARD, "attention_kept", |bytes| bytes[0] = 0);
     small.refused(SHARD, &["add up to 2 rows, but `attention.0` has 4"]);
@@ -424,7 +424,7 @@ fn maps_that_write_different_dimensions() {
 fn map_without_an_axis() {
     let small = Small::new();
     small.edit_header(MAPS, |header| header["sites.0.key.weights"]["shape"] = json!([6]));
-    small.refused(MAPS, &["`sites.0.key.weights` has the shape [6], 2 axes was expected"]);
+    small.refused(MAPS, &["`sites.0.key.weights` has the shape [6], one with 2 axes was expected"]);
 }
 
 #[test]
