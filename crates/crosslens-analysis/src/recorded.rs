@@ -113,7 +113,7 @@ pub struct Recorded {
     pub source: Vec<Token>,
     /// What the decoder read, step by step.
     pub fed: Vec<Token>,
-    /// What it found likeliest at each step.
+    /// What it found likeliest at each step; empty where that is not known.
     pub predicted: Vec<Token>,
     /// What it should have written, if that is known; as long as `fed`.
     pub target: Option<Vec<Token>>,

@@ -106,7 +106,8 @@ fn sentences() -> Vec<Recorded> {
         cumulative[rank] += cumulative[rank - 1];
     }
     let total = cumulative[cumulative.len() - 1];
-    let sides: Vec<(Vec<f32>, Vec<f32>)> = (0..2).map(|_| (normal(&mut rng, N_STEPS * D), normal(&mut rng, N_WORDS as usize * D))).collect();
+    let sides: Vec<(Vec<f32>, Vec<f32>)> =
+        (0..2).map(|_| (normal(&mut rng, N_STEPS * D), normal(&mut rng, N_WORDS as usize * D))).collect();
     (0..N_SENTENCES as u64)
         .map(|number| {
             let mut tokens: Vec<Vec<Token>> = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crosslens_analysis::explain::{Explained, ExplainError, Live, Options, Progress, explain};
+use crosslens_analysis::explain::{ExplainError, Explained, Live, Options, Progress, explain};
 use crosslens_analysis::tsv::{TsvError, Words, read_pairs};
 use crosslens_analysis::{Fed, Pair, Recordable, Sums};
 use crosslens_nets::tasks::{END_WORD, Split};

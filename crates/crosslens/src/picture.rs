@@ -83,7 +83,10 @@ fn site_lines(site: &SiteReport, measure: &str) -> Vec<String> {
         ));
     }
     let attention = site.error.attention.map_or_else(|| "not recorded".into(), |error| format!("{error:.0e}"));
-    lines.push(format!("  exact: the terms add up to the score within {:.0e} of it, attention to the model's own: {attention}", site.error.score));
+    lines.push(format!(
+        "  exact: the terms add up to the score within {:.0e} of it, attention to the model's own: {attention}",
+        site.error.score
+    ));
     lines
 }
 

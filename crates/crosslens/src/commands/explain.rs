@@ -103,7 +103,11 @@ impl std::str::FromStr for Shrink {
         if text == "auto" {
             return Ok(Self::Auto);
         }
-        text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0).map(Self::By).ok_or_else(|| "a number from 0, or `auto`".into())
+        text.parse()
+            .ok()
+            .filter(|value: &f64| value.is_finite() && *value >= 0.0)
+            .map(Self::By)
+            .ok_or_else(|| "a number from 0, or `auto`".into())
     }
 }
 

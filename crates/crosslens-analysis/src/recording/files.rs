@@ -1,0 +1,73 @@
+//! Files: opened with their size, read within limits, written whole or not at all.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+use super::RecordingError;
+
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".crosslens-";
+
+/// Turns the system's complaint about a path into ours.
+pub(super) fn io(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RecordingError {
+    move |source| RecordingError::Io { action, path: path.to_owned(), source }
+}
+
+/// Opens an ordinary file; also returns how long it is. Pipes and devices are refused before they can block.
+pub(super) fn open(path: &Path) -> Result<(File, u64), RecordingError> {
+    let metadata = std::fs::metadata(path).map_err(io("read", path))?;
+    if !metadata.is_file() {
+        return Err(RecordingError::NotARecording { path: path.to_owned(), what: "it is not a file" });
+    }
+    let file = File::open(path).map_err(io("read", path))?;
+    let bytes = file.metadata().map_err(io("read", path))?.len();
+    Ok((file, bytes))
+}
+
+/// Reads a whole file of at most so many bytes.
+pub(super) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, RecordingError> {
+    let (file, length) = open(path)?;
+    let too_large = |bytes| RecordingError::TooLarge { path: path.to_owned(), what: "text".into(), bytes, most };
+    if length > most {
+        return Err(too_large(length));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(io("read", path))?;
+    if bytes.len() as u64 > most { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+}
+
+/// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.
+pub(super) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RecordingError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let replace = || {
+        let mut file = new_file_in(folder)?;
+        let mut buffer = BufWriter::new(file.as_file_mut());
+        write(&mut buffer)?;
+        buffer.flush()?;
+        drop(buffer);
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
+        if let Ok(folder) = File::open(folder) {
+            folder.sync_all().ok();
+        }
+        Ok(())
+    };
+    replace().map_err(io("write", path))
+}
+
+/// Whether a file is one that a killed writer left.
+pub(super) fn is_temporary(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(TEMPORARY)
+}
+
+/// A temporary file with the rights an ordinary new file would have.
+fn new_file_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}

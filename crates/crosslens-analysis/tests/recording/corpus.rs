@@ -1,0 +1,105 @@
+//! The seeds of the fuzz targets, through the same functions.
+
+use std::path::{Path, PathBuf};
+
+use crosslens_analysis::Recording;
+use zip::CompressionMethod::{Deflated, Stored};
+
+use crate::fixtures::{DumpFile, Dumped, Small, edit_header_text, f32s, i64s, read, read_all, small_dump, small_dumped, write};
+
+#[expect(unreachable_pub, reason = "public in the crate of the fuzz targets")]
+#[path = "../../../../fuzz/src/lib.rs"]
+mod targets;
+
+fn seeds(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target)
+}
+
+/// Every seed of a target by name, sorted.
+fn files(target: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(seeds(target)).expect("a folder of seeds");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a seed").path()).collect();
+    files.sort();
+    files
+}
+
+/// Seeds whose name begins with `good` are read, the others refused; none panics.
+#[test]
+fn seeds_are_read_or_refused() {
+    let npz = files("npz").into_iter().map(|file| (targets::npz(&read(&file)), file));
+    let recordings =
+        files("recording_manifest_and_shard").into_iter().map(|file| (targets::recording_manifest_and_shard(&read(&file)), file));
+    let results: Vec<_> = npz.chain(recordings).collect();
+    assert!(results.len() >= 10, "{} seeds", results.len());
+    for (result, file) in results {
+        let is_good = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("good"));
+        assert_eq!(matches!(result, Some(Ok(n)) if n > 0), is_good, "{}: {result:?}", file.display());
+    }
+}
+
+#[test]
+fn seeds_are_small() {
+    let all = files("npz").into_iter().chain(files("recording_manifest_and_shard"));
+    assert!(all.map(|file| read(&file).len()).sum::<usize>() < 20_000);
+}
+
+/// Made by the program in `docs/format.md` with NumPy 2.4.6.
+#[test]
+fn what_numpy_wrote_is_read() {
+    let path = seeds("npz").join("good-numpy.npz");
+    let sentences = read_all(&path).expect("a dump");
+    assert_eq!(sentences.iter().map(|sentence| &sentence.source[..]).collect::<Vec<_>>(), [&[5, 6, 7, 1][..], &[8, 1]]);
+    assert_eq!(sentences.iter().map(|sentence| &sentence.fed[..]).collect::<Vec<_>>(), [&[2, 3, 4][..], &[2, 4]]);
+    // numpy.random.default_rng(0).normal() is 0.12573022.
+    assert_eq!(sentences[0].states[0][0], 0.125_730_22);
+    assert_eq!(sentences[1].states.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16]);
+    assert_eq!(Recording::open(&path).expect("a dump").description().source.count, 9);
+}
+
+/// One input of `recording_manifest_and_shard`.
+fn bundle(small: &Small) -> Vec<u8> {
+    small.edit_manifest(|manifest| {
+        manifest["sentences"] = 2.into();
+        manifest["shards"] = vec![manifest["shards"][0].clone()].into();
+    });
+    let [manifest, maps, shard] = ["recording.json", "maps.safetensors", "shard-00000.safetensors"].map(|name| read(&small.file(name)));
+    let length = |bytes: &[u8]| u16::try_from(bytes.len()).expect("a small file").to_le_bytes();
+    [&length(&manifest)[..], &length(&maps), &manifest, &maps, &shard].concat()
+}
+
+/// Writes the seeds, but for what NumPy wrote, if `CROSSLENS_WRITE_SEEDS` is set. Not an ignored test: those run together with the others.
+#[test]
+fn write_seeds_where_that_is_asked_for() {
+    if std::env::var_os("CROSSLENS_WRITE_SEEDS").is_none() {
+        return;
+    }
+    let shard = "shard-00000.safetensors";
+    let save = |name: &str, bytes: &[u8]| write(&seeds("recording_manifest_and_shard").join(name), bytes);
+    let whole = bundle(&Small::new());
+    save("good", &whole);
+    save("truncated", &whole[..whole.len() - 9]);
+    let broken = |name: &str, breaking: &dyn Fn(&Small)| {
+        let small = Small::new();
+        breaking(&small);
+        save(name, &bundle(&small));
+    };
+    broken("lengths-that-lie", &|small| small.edit_numbers(shard, "source_lengths", |bytes| bytes[0] = 9));
+    broken("nan", &|small| small.edit_numbers(shard, "states.encoder", |bytes| bytes.fill(0xff)));
+    broken("huge-shape", &|small| edit_header_text(&small.file(shard), |text| text.replacen("[4,2]", "[4611686018427387904,2]", 1)));
+
+    let save = |name: &str, dump: &DumpFile| write(&seeds("npz").join(name), &read(&dump.path()));
+    save("good-stored.npz", &DumpFile::npz(&small_dump(), Stored));
+    let mut arrays = small_dump();
+    arrays.push(i64s("predicted_tokens", &[2, 2], &[1, 0, 2, 3]));
+    arrays.push(f32s("query_weights", &[1, 2, 1], &[1.0, 2.0]));
+    arrays.push(f32s("key_weights", &[1, 2, 1], &[1.0, 2.0]));
+    arrays.push(f32s("attention", &[2, 1, 2, 2], &[0.5; 8]));
+    let projected = DumpFile::npz(&arrays, Deflated);
+    assert_eq!(read_all(&projected.path()).expect("a dump").len(), small_dumped().len());
+    save("good-projected.npz", &projected);
+    let bytes = read(&projected.path());
+    save("truncated.npz", &DumpFile::of("dump.npz", &bytes[..bytes.len() - 30]));
+    let huge = Dumped { shape: vec![1 << 60, 4], ..small_dump()[2].clone() };
+    save("huge-shape.npz", &DumpFile::npz(&[huge], Stored));
+    save("no-npy.npz", &DumpFile::zip(&[("key_states.npy".into(), b"{'descr'".to_vec())], Deflated));
+}

@@ -1,0 +1,109 @@
+//! Dumps of other frameworks are read as they are documented.
+
+use crosslens_analysis::{Recorded, Recording, ScoreMap, Side, SiteKind};
+use zip::CompressionMethod::{Deflated, Stored};
+
+use crate::fixtures::{DumpFile, Dumped, f32s, f64s, i64s, npy, read_all, small_dump, small_dumped};
+
+fn map_of(arrays: &[Dumped]) -> Vec<ScoreMap> {
+    let dump = DumpFile::safetensors(&[small_dump(), arrays.to_vec()].concat());
+    let recording = Recording::open(dump.path()).expect("a dump");
+    recording.description().sites.iter().map(|site| site.map.clone()).collect()
+}
+
+#[test]
+fn all_containers_say_the_same_and_padding_says_nothing() {
+    for dump in [DumpFile::npz(&small_dump(), Stored), DumpFile::npz(&small_dump(), Deflated), DumpFile::safetensors(&small_dump())] {
+        let recording = Recording::open(dump.path()).expect("a dump");
+        assert_eq!(recording.len(), 2);
+        assert_eq!(recording.read(0..2).expect("two sentences"), small_dumped());
+        assert_eq!(recording.read(1..2).expect("one sentence"), small_dumped()[1..]);
+
+        let description = recording.description();
+        assert_eq!((description.source.count, description.target.count), (6, 7));
+        let streams: Vec<_> = description.streams.iter().map(|stream| (stream.name.as_str(), stream.side, stream.d)).collect();
+        assert_eq!(streams, [("key", Side::Source, 2), ("query", Side::Target, 2)]);
+        let [site] = &description.sites[..] else { panic!("{:?}", description.sites) };
+        assert_eq!((site.kind, site.query, site.key, &site.map), (SiteKind::Cross, 1, 0, &ScoreMap::Dot { scale: 1.0 }));
+    }
+}
+
+#[test]
+fn targets_predictions_and_attention_lose_their_padding() {
+    let nan = f32::NAN;
+    let mut arrays = small_dump();
+    arrays.push(i64s("target_tokens", &[2, 2], &[1, -1, 2, 3]));
+    arrays.push(i64s("predicted_tokens", &[2, 2], &[9, -1, 8, 7]));
+    arrays.push(f32s("attention", &[2, 1, 2, 2], &[0.25, 0.75, nan, nan, 1.0, nan, 1.0, nan]));
+    for dump in [DumpFile::npz(&arrays, Deflated), DumpFile::safetensors(&arrays)] {
+        let [first, second] = small_dumped();
+        let first = Recorded { predicted: vec![9], target: Some(vec![1]), attention: vec![vec![0.25, 0.75]], ..first };
+        let second = Recorded { predicted: vec![8, 7], target: Some(vec![2, 3]), attention: vec![vec![1.0, 1.0]], ..second };
+        assert_eq!(read_all(&dump.path()).expect("a dump"), [first, second]);
+        assert_eq!(Recording::open(dump.path()).expect("a dump").description().target.count, 10);
+    }
+}
+
+#[test]
+fn other_types_of_numbers_are_converted() {
+    let numbers = [1., 2., 3., 4., 5., 6., f64::NAN, f64::NAN];
+    let halves = [0x4700u16, 0x4800, 0x7e00, 0x7e00, 0x4880, 0x4900, 0x4980, 0x4a00];
+    let mut arrays = small_dump();
+    arrays[0] = f64s("key_states", &[2, 2, 2], &numbers);
+    arrays[1] = Dumped { descr: "<f2", bytes: halves.iter().flat_map(|x| x.to_le_bytes()).collect(), ..arrays[1].clone() };
+    arrays[4] = Dumped { descr: "|u1", bytes: vec![2, 1], ..arrays[4].clone() };
+    assert_eq!(read_all(&DumpFile::npz(&arrays, Deflated).path()).expect("a dump"), small_dumped());
+}
+
+#[test]
+fn a_transposed_array_of_numpy_is_turned_back() {
+    let mut files: Vec<_> = small_dump().iter().map(|array| (format!("{}.npy", array.name), npy(array, false))).collect();
+    // [[3, 5], [4, −100]] by columns.
+    files[2].1 = npy(&i64s("key_tokens", &[2, 2], &[3, 4, 5, -100]), true);
+    assert_eq!(read_all(&DumpFile::zip(&files, Deflated).path()).expect("a dump"), small_dumped());
+}
+
+#[test]
+fn a_scale_makes_the_dot_product_a_scaled_one() {
+    for scale in [f64s("scale", &[], &[0.5]), f32s("scale", &[1], &[0.5])] {
+        assert_eq!(map_of(&[scale]), [ScoreMap::Dot { scale: 0.5 }]);
+    }
+    assert_eq!(map_of(&[i64s("scale", &[], &[2])]), [ScoreMap::Dot { scale: 2.0 }]);
+}
+
+/// Two heads of one dimension: each takes its own slice.
+#[test]
+fn projected_heads_are_sites() {
+    let maps = map_of(&[
+        f32s("query_weights", &[2, 2, 1], &[1., 2., 3., 4.]),
+        f32s("query_bias", &[2, 1], &[5., 6.]),
+        f64s("key_weights", &[2, 2, 1], &[7., 8., 9., 10.]),
+    ]);
+    assert_eq!(maps.len(), 2);
+    let ScoreMap::Projected { query, key, scale, position_bias: None } = &maps[1] else { panic!("{:?}", maps[1]) };
+    assert_eq!((&query.weights[..], &query.bias[..], &key.weights[..], &key.bias[..]), (&[3., 4.][..], &[6.][..], &[9., 10.][..], &[][..]));
+    assert_eq!((query.d_in, query.d_out, *scale), (2, 1, 1.0));
+}
+
+#[test]
+fn attention_of_several_heads_goes_to_their_sites() {
+    let mut arrays = small_dump();
+    arrays.push(f32s("query_weights", &[2, 2, 1], &[1., 2., 3., 4.]));
+    arrays.push(f32s("key_weights", &[2, 2, 1], &[1., 2., 3., 4.]));
+    arrays.push(f32s("attention", &[2, 2, 2, 2], &(0..16).map(|x| x as f32).collect::<Vec<_>>()));
+    let sentences = read_all(&DumpFile::npz(&arrays, Stored).path()).expect("a dump");
+    assert_eq!(sentences[0].attention, [[0., 1.], [4., 5.]]);
+    assert_eq!(sentences[1].attention, [[8., 10.], [12., 14.]]);
+}
+
+#[test]
+fn additive_arrays_make_an_additive_score() {
+    let maps = map_of(&[
+        f32s("additive_query", &[2, 3], &[1., 2., 3., 4., 5., 6.]),
+        f32s("additive_key", &[2, 3], &[0.; 6]),
+        f32s("additive_bias", &[3], &[7., 8., 9.]),
+        f32s("additive_vector", &[3], &[1., 1., 1.]),
+    ]);
+    let [ScoreMap::Additive { query, key, vector }] = &maps[..] else { panic!("{maps:?}") };
+    assert_eq!((query.d_out, &query.bias[..], &key.bias[..], vector.len()), (3, &[][..], &[7., 8., 9.][..], 3));
+}

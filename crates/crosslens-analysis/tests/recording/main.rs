@@ -1,0 +1,10 @@
+//! Recordings on disk: what is written is read, and what is broken is refused.
+
+mod allocation;
+mod broken_dumps;
+mod broken_recordings;
+mod corpus;
+mod dumps;
+mod fixtures;
+mod round_trip;
+mod writing;
