@@ -5,4 +5,4 @@ pub mod recipes;
 
 pub use model::{OpenError, TrainedModel};
 
-pub use crosslens_nets::{network, tasks, train};
+pub use crosslens_nets::{Subject, network, tasks, train};
