@@ -8,4 +8,4 @@ pub use explaining::Sentences;
 pub use model::{OpenError, TrainedModel};
 
 pub use crosslens_analysis as analysis;
-pub use crosslens_nets::{network, tasks, train};
+pub use crosslens_nets::{Subject, network, tasks, train};

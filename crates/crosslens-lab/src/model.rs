@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use crosslens_nets::Subject;
 use crosslens_nets::network::{Engine, Feeding, Network, Outcome};
 use crosslens_nets::tasks::{Split, Task};
 use crosslens_nets::train::{ConfigError, FolderError, RunConfig, RunFolder, Samples, evaluate};
@@ -77,5 +78,11 @@ impl TrainedModel {
     pub fn evaluate(&self, engine: &mut Engine<f32>, seed: u64, n_samples: usize, feeding: Feeding) -> Outcome {
         let samples = Samples { split: Split::Test, seed, n_samples };
         evaluate(self.task.as_ref(), &self.network, engine, &self.weights, samples, feeding)
+    }
+
+    /// The model ready to be recorded, on `n_threads` threads; 0 means one per core.
+    pub fn subject(&self, n_threads: usize) -> std::io::Result<Subject> {
+        let (source, target) = (self.task.source_vocabulary(), self.task.target_vocabulary());
+        Subject::new(self.network.clone(), self.weights.clone(), source, target, n_threads)
     }
 }

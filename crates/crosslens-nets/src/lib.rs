@@ -2,8 +2,11 @@
 
 pub mod network;
 mod random;
+mod subject;
 pub mod tasks;
 pub mod train;
+
+pub use subject::{FedError, Subject};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

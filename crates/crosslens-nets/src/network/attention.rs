@@ -8,6 +8,7 @@ use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, dots, product, p
 
 use super::additive;
 use super::config::{NetworkConfig, Score};
+use super::hook::{Row, ShardHook};
 use super::layout::{Layout, Start, TensorId};
 use super::linear::Linear;
 use super::packing::Packing;
@@ -17,8 +18,8 @@ use super::rows::{Selection, StepBuffers, map_rows, zeroed};
 /// How attention is formed.
 #[derive(Clone, Debug)]
 pub(crate) struct Attention {
-    score: Score,
-    heads: usize,
+    pub(crate) score: Score,
+    pub(crate) heads: usize,
     d_query_state: usize,
     d_key_state: usize,
     /// Width of one head's query and key.
@@ -26,13 +27,13 @@ pub(crate) struct Attention {
     /// Width of one head's value.
     d_value: usize,
     pub(crate) d_context: usize,
-    query: Option<Linear>,
-    key: Option<Linear>,
-    value: Option<Linear>,
+    pub(crate) query: Option<Linear>,
+    pub(crate) key: Option<Linear>,
+    pub(crate) value: Option<Linear>,
     mix: Option<Linear>,
     mix_bias: Option<TensorId>,
-    bias: Option<TensorId>,
-    vector: Option<TensorId>,
+    pub(crate) bias: Option<TensorId>,
+    pub(crate) vector: Option<TensorId>,
 }
 
 /// What attention saw and did in a shard.
@@ -43,6 +44,7 @@ pub(crate) struct AttentionTrace<F> {
     pub(crate) d_key_states: Vec<F>,
     keys: Vec<F>,
     d_keys: Vec<F>,
+    /// From the key states by the value map; without one in use only where a hook replaces them.
     values: Vec<F>,
     d_values: Vec<F>,
     /// `[target row, n]`: the states that ask, and their gradient.
@@ -62,6 +64,8 @@ pub(crate) struct AttentionTrace<F> {
     /// Gradients of one sentence's scores.
     d_scores: Vec<F>,
     d_vector: Vec<F>,
+    /// The key states as a hook changed them for one head.
+    replaced: Vec<F>,
     buffers: StepBuffers<F>,
 }
 
@@ -167,15 +171,53 @@ impl Attention {
         }
     }
 
+    /// Lets the hook replace what each head sums.
+    pub(crate) fn replace_values<F: Real>(
+        &self,
+        trace: &mut AttentionTrace<F>,
+        sides: Sides<'_>,
+        context: Context<'_, F>,
+        hook: ShardHook<'_, F>,
+    ) {
+        let AttentionTrace { key_states, values, replaced, .. } = trace;
+        let (n_rows, d) = (sides.source.n_rows(), self.d_key_state);
+        let mut map = Packed::new();
+        for head in 0..self.heads {
+            replaced.clone_from(key_states);
+            for sentence in 0..sides.source.n_sentences() {
+                let rows = sides.source.sentence_rows(sentence);
+                hook.values(head, sentence, &mut replaced[rows.start * d..rows.end * d]);
+            }
+            let Some(value) = &self.value else {
+                values.clone_from(replaced);
+                continue;
+            };
+            if replaced == key_states {
+                continue;
+            }
+            let weights = Matrix::new(&context.weights[context.layout.range(value.tensor)], d, self.heads * self.d_value);
+            map.pack(weights.column_range(head * self.d_value, (head + 1) * self.d_value));
+            let values = head_rows_mut(values, 0, n_rows, self.heads, head, self.d_value);
+            product(values, Matrix::new(replaced, n_rows, d), &map, Write::Over);
+        }
+    }
+
     /// Weights and contexts of the selected rows, from their query states.
-    pub(crate) fn forward<F: Real>(&self, trace: &mut AttentionTrace<F>, sides: Sides<'_>, selection: Selection, context: Context<'_, F>) {
+    pub(crate) fn forward<F: Real>(
+        &self,
+        trace: &mut AttentionTrace<F>,
+        sides: Sides<'_>,
+        selection: Selection,
+        context: Context<'_, F>,
+        hook: Option<ShardHook<'_, F>>,
+    ) {
         let rows = selection.rows(sides.target);
         if let Some(query) = &self.query {
             let map = &context.prepared.get(query.map).forward;
             map_rows(rows, &trace.query_states, map, &mut trace.queries, Write::Over, &mut trace.buffers);
         }
         let vector = self.vector.map(|id| &context.weights[context.layout.range(id)]);
-        self.for_each_sentence(sides, selection, |sentence, steps| self.attend(trace, sides, sentence, steps, vector));
+        self.for_each_sentence(sides, selection, |sentence, steps| self.attend(trace, sides, sentence, steps, vector, hook));
         if let Some(mix) = &self.mix {
             let map = &context.prepared.get(mix.map).forward;
             map_rows(rows, &trace.summaries, map, &mut trace.contexts, Write::Over, &mut trace.buffers);
@@ -201,17 +243,25 @@ impl Attention {
         }
     }
 
-    fn scale<F: Real>(&self) -> F {
+    pub(crate) fn scale<F: Real>(&self) -> F {
         match self.score {
             Score::ScaledDot | Score::Qkv => F::of(1.0 / (self.d_query_state as f64).sqrt()),
             Score::Dot | Score::General | Score::Additive => F::ONE,
         }
     }
 
-    fn attend<F: Real>(&self, trace: &mut AttentionTrace<F>, sides: Sides<'_>, sentence: usize, steps: Range<usize>, vector: Option<&[F]>) {
+    fn attend<F: Real>(
+        &self,
+        trace: &mut AttentionTrace<F>,
+        sides: Sides<'_>,
+        sentence: usize,
+        steps: Range<usize>,
+        vector: Option<&[F]>,
+        hook: Option<ShardHook<'_, F>>,
+    ) {
         let AttentionTrace { key_states, keys, values, query_states, queries, weights, offsets, summaries, contexts, .. } = trace;
         let keys: &[F] = if self.key.is_some() { keys } else { key_states };
-        let values: &[F] = if self.value.is_some() { values } else { key_states };
+        let values: &[F] = if self.value.is_some() || hook.is_some() { values } else { key_states };
         let queries: &[F] = if self.query.is_some() { queries } else { query_states };
         let summaries = if self.mix.is_some() { summaries } else { contexts };
         let place = self.place(sides, sentence, &steps);
@@ -224,6 +274,13 @@ impl Attention {
                 None => dots(MatrixMut::new(weights, place.m, place.n_keys), query, key, self.scale()),
             }
             weights.chunks_exact_mut(place.n_keys).for_each(softmax);
+            if let Some(hook) = hook {
+                let key_states = &key_states[place.source_row * self.d_key_state..][..place.n_keys * self.d_key_state];
+                for (number, weights) in weights.chunks_exact_mut(place.n_keys).enumerate() {
+                    let query_state = &query_states[(place.target_row + number) * self.d_query_state..][..self.d_query_state];
+                    hook.weights(Row { head, sentence, step: place.first_step + number, query_state, key_states }, weights);
+                }
+            }
             let value = head_rows(values, place.source_row, place.n_keys, self.heads, head, self.d_value);
             let summary = head_rows_mut(summaries, place.target_row, place.m, self.heads, head, self.d_value);
             product_of_rows(summary, Matrix::new(weights, place.m, place.n_keys), value, Write::Over);

@@ -10,6 +10,7 @@ use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add};
 use super::attention::{Attention, AttentionTrace, Sides};
 use super::config::Family;
 use super::dropout::{self, Dropout, Order, Site};
+use super::hook::ShardHook;
 use super::inputs::{LocalTokens, Table};
 use super::layer::{Layer, Trace};
 use super::linear::Linear;
@@ -67,6 +68,7 @@ pub(crate) struct DecoderInput<'a, F> {
     pub(crate) local: &'a LocalTokens,
     /// Dropout and the number in the batch of the shard's first sentence.
     pub(crate) dropout: Option<(Dropout, usize)>,
+    pub(crate) hook: Option<ShardHook<'a, F>>,
 }
 
 impl Decoder {
@@ -80,6 +82,14 @@ impl Decoder {
 
     fn d_context(&self) -> usize {
         self.attention.as_ref().map_or(0, |attention| attention.d_context)
+    }
+
+    /// How much of the readout's input comes from the state (Luong's: the attentional one); the rest is the context.
+    pub(crate) fn d_readout_state(&self) -> usize {
+        match self.family {
+            Family::Ao => 0,
+            Family::Ved | Family::Aed | Family::Bahdanau | Family::Luong => self.n(),
+        }
     }
 
     /// Makes room for a shard and draws its masks.
@@ -219,7 +229,7 @@ impl Decoder {
             attention.query_states[row * n..][..n].copy_from_slice(state);
         }
         let mechanism = self.attention.as_ref().expect("a network that is fed a context has attention");
-        mechanism.forward(attention, input.sides, Selection::Step(step), input.context);
+        mechanism.forward(attention, input.sides, Selection::Step(step), input.context, input.hook);
         gather(feed, &attention.contexts, sentence_rows, self.d_feed);
     }
 
@@ -238,7 +248,7 @@ impl Decoder {
         for row in rows.clone() {
             attention.query_states[packing.to_sentence[row] * n..][..n].copy_from_slice(&top.hidden[row * n..][..n]);
         }
-        mechanism.forward(attention, input.sides, selection, input.context);
+        mechanism.forward(attention, input.sides, selection, input.context, input.hook);
         let Some(linear) = &self.attentional else { return };
         let d_context = self.d_context();
         for &row in &packing.to_sentence[rows.clone()] {
@@ -284,6 +294,21 @@ impl Decoder {
             if input.dropout.is_some() {
                 dropout::apply(target, &trace.readout_mask[place * d..][..d]);
             }
+        }
+        if let Some(hook) = input.hook {
+            self.replace_readout_input(trace, selection, packing, hook);
+        }
+    }
+
+    /// Lets the hook replace the readout's input of the selected rows.
+    fn replace_readout_input<F: Real>(&self, trace: &mut DecoderTrace<F>, selection: Selection, packing: &Packing, hook: ShardHook<'_, F>) {
+        let d = self.readout.d_input;
+        for row in step_major(selection, packing) {
+            let step = packing.step_of[row] as usize;
+            let sentence = packing.sentences[row - packing.rows(step).start];
+            let input = &mut trace.readout_input[packing.to_sentence[row] * d..][..d];
+            let (state, context) = input.split_at_mut(self.d_readout_state());
+            hook.readout(sentence, step, state, context);
         }
     }
 

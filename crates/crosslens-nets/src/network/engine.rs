@@ -8,6 +8,7 @@ use crosslens_kernels::{Packed, Real, Threads, add};
 use serde::{Deserialize, Serialize};
 
 use super::dropout::Dropout;
+use super::hook::Hook;
 use super::inputs::{LocalTokens, Table};
 use super::positions::Encoded;
 use super::prepared::{Context, Prepared};
@@ -76,22 +77,27 @@ struct ShardResult<F> {
 impl<F: Real> Engine<F> {
     /// An engine on `n_threads` threads; 0 means one per core.
     pub fn new(n_threads: usize) -> std::io::Result<Self> {
-        Ok(Self {
-            threads: Threads::new(n_threads)?,
+        Ok(Self::on(Threads::new(n_threads)?))
+    }
+
+    /// An engine on these threads, which others may use too.
+    pub(crate) fn on(threads: Threads) -> Self {
+        Self {
+            threads,
             shared: Shared::default(),
             workspaces: Mutex::new(Vec::new()),
             results: Vec::new(),
             n_shards: 0,
             gradient: Vec::new(),
             scratch: Packed::new(),
-        })
+        }
     }
 
     /// Loss and accuracy of a batch.
     ///
     /// Panics if a token is not in the network's vocabularies or a sentence is empty.
     pub fn evaluate(&mut self, network: &Network, weights: &[F], pairs: &[Pair], feeding: Feeding) -> Outcome {
-        self.run(network, weights, pairs, feeding, None, false, |_, _| ())
+        self.run(network, weights, pairs, feeding, None, false, None, |_, _| ())
     }
 
     /// The same, and the gradient of the mean cross-entropy, found in [`Engine::gradient`].
@@ -101,7 +107,7 @@ impl<F: Real> Engine<F> {
         let probability = network.config.dropout;
         let dropout = (probability > 0.0).then_some(Dropout { probability, seed: dropout_seed });
         self.threads.clone().within(|| {
-            let outcome = self.run(network, weights, pairs, feeding, dropout, true, |_, _| ());
+            let outcome = self.run(network, weights, pairs, feeding, dropout, true, None, |_, _| ());
             self.sum_gradients(network, weights);
             outcome
         })
@@ -127,11 +133,12 @@ impl<F: Real> Engine<F> {
         feeding: Feeding,
         dropout: Option<Dropout>,
         with_gradient: bool,
+        hook: Option<&dyn Hook<F>>,
         look: impl Fn(usize, &Shard<F>) + Sync,
     ) -> Outcome {
         assert_eq!(weights.len(), network.layout.len(), "weights of another network");
         assert!(pairs.iter().all(|pair| !pair.source.is_empty() && !pair.target.is_empty()), "sentences are not empty");
-        self.refresh(network, weights, pairs, feeding, with_gradient);
+        self.refresh(network, weights, pairs, feeding, with_gradient, hook);
         let Self { threads, shared, workspaces, results, n_shards, .. } = self;
         let size = pairs.len().div_ceil(MAX_SHARDS).max(SHARD_SENTENCES);
         *n_shards = pairs.len().div_ceil(size);
@@ -144,7 +151,7 @@ impl<F: Real> Engine<F> {
             let first_sentence = number * size;
             let pairs = &pairs[first_sentence..(first_sentence + size).min(pairs.len())];
             let mut shard = lock(workspaces).pop().unwrap_or_default();
-            let job = Job { pairs, first_sentence, feeding, dropout, gradient_weight };
+            let job = Job { pairs, first_sentence, feeding, dropout, gradient_weight, hook };
             result.outcome = shard.run(network, shared, context, job, &mut result.gradient);
             look(number, &shard);
             lock(workspaces).push(shard);
@@ -152,13 +159,23 @@ impl<F: Real> Engine<F> {
         results[..*n_shards].iter().fold(Outcome::default(), |total, result| total.with(&result.outcome))
     }
 
-    fn refresh(&mut self, network: &Network, weights: &[F], pairs: &[Pair], feeding: Feeding, with_gradient: bool) {
+    fn refresh(
+        &mut self,
+        network: &Network,
+        weights: &[F],
+        pairs: &[Pair],
+        feeding: Feeding,
+        with_gradient: bool,
+        hook: Option<&dyn Hook<F>>,
+    ) {
         let Self { threads, shared, .. } = self;
         let Shared { prepared, source_tokens, target_tokens, tables, encoded } = shared;
         prepared.refresh(&network.maps, &network.layout, weights, with_gradient, threads);
         source_tokens.collect(&network.source_space, false, pairs.iter().flat_map(|pair| pair.source.iter().copied()));
         let all = feeding == Feeding::Free;
-        target_tokens.collect(&network.target_space, all, pairs.iter().flat_map(|pair| pair.target.iter().copied()));
+        let targets = pairs.iter().flat_map(|pair| pair.target.iter().copied());
+        let given = hook.into_iter().flat_map(|hook| (0..pairs.len()).flat_map(|sentence| hook.fed(sentence).unwrap_or_default()).copied());
+        target_tokens.collect(&network.target_space, all, targets.chain(given));
         let n_steps = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).max().unwrap_or(0);
         encoded.refresh(network.config.positions.zip(network.rotation()), network.d_input(), n_steps);
 

@@ -7,9 +7,11 @@ mod attention;
 mod cells;
 mod config;
 mod decoder;
+mod description;
 mod dropout;
 mod encoder;
-mod engine;
+pub(crate) mod engine;
+pub(crate) mod hook;
 mod inputs;
 mod layer;
 mod layout;
@@ -151,6 +153,10 @@ impl Network {
     /// Its parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    pub(crate) fn n_source_words(&self) -> usize {
+        self.source_space.n_words
     }
 
     /// The number of the start token, one past the target's words.

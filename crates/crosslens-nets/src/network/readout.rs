@@ -23,6 +23,8 @@ pub(crate) struct Readout {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadoutTrace<F> {
     logits: Vec<F>,
+    /// Cross-entropy of every row.
+    pub(crate) losses: Vec<f64>,
 }
 
 /// Where the gradients of a readout go.
@@ -61,7 +63,7 @@ impl Readout {
         context: Context<'_, F>,
         mut gradients: Option<ReadoutGradients<'_, F>>,
     ) -> f64 {
-        let mut loss = 0.0;
+        trace.losses.clear();
         predicted.clear();
         for (chunk, targets) in targets.chunks(CHUNK_ROWS).enumerate() {
             let from = chunk * CHUNK_ROWS * self.d_input;
@@ -70,7 +72,7 @@ impl Readout {
             for (logits, &target) in trace.logits.chunks_exact_mut(self.n_words).zip(targets) {
                 predicted.push(likeliest(logits));
                 let of_target = logits[target as usize];
-                loss += (log_sum_exp(logits) - of_target).to_f64();
+                trace.losses.push((log_sum_exp(logits) - of_target).to_f64());
                 logits[target as usize] -= F::ONE;
             }
             if let Some(ReadoutGradients { d_input, gradient, scratch, row_weight }) = &mut gradients {
@@ -84,7 +86,7 @@ impl Readout {
                 }
             }
         }
-        loss
+        trace.losses.iter().sum()
     }
 }
 

@@ -8,6 +8,7 @@ use super::decoder::{DecoderInput, DecoderTrace};
 use super::dropout::Dropout;
 use super::encoder::{self, EncoderTrace};
 use super::engine::{Feeding, Shared};
+use super::hook::{Hook, ShardHook};
 use super::packing::Packing;
 use super::prepared::Context;
 use super::readout::{ReadoutGradients, ReadoutTrace};
@@ -23,7 +24,7 @@ pub(crate) struct Shard<F> {
     pub(crate) encoder: Vec<EncoderTrace<F>>,
     pub(crate) attention: AttentionTrace<F>,
     pub(crate) decoder: DecoderTrace<F>,
-    readout: ReadoutTrace<F>,
+    pub(crate) readout: ReadoutTrace<F>,
     /// By layer, `[rank of the target, n]`: what a bidirectional encoder hands over.
     bridges: Vec<Vec<F>>,
     d_bridge: Vec<F>,
@@ -43,6 +44,14 @@ pub(crate) struct Job<'a, F> {
     pub(crate) dropout: Option<Dropout>,
     /// One over the number of target steps of the whole batch, where a gradient is wanted.
     pub(crate) gradient_weight: Option<F>,
+    /// Never together with a gradient: the backward pass knows nothing of it.
+    pub(crate) hook: Option<&'a dyn Hook<F>>,
+}
+
+impl<'a, F> Job<'a, F> {
+    fn shard_hook(&self) -> Option<ShardHook<'a, F>> {
+        self.hook.map(|hook| ShardHook { hook, first_sentence: self.first_sentence })
+    }
 }
 
 impl<F: Real> Shard<F> {
@@ -61,7 +70,8 @@ impl<F: Real> Shard<F> {
         self.hand_over(network, context);
 
         let sides = Sides { source: &self.source, target: &self.target };
-        let input = DecoderInput { sides, context, table: &shared.tables[network.decoder_table()], local: &shared.target_tokens, dropout };
+        let (table, local, hook) = (&shared.tables[network.decoder_table()], &shared.target_tokens, job.shard_hook());
+        let input = DecoderInput { sides, context, table, local, dropout, hook };
         if let Some(attention) = &network.decoder.attention {
             attention.reserve(&mut self.attention, sides);
             let d_key = network.config.d_key();
@@ -71,6 +81,9 @@ impl<F: Real> Shard<F> {
                 self.attention.key_states[self.source.to_sentence[row] * d_key..][..d_key].copy_from_slice(state);
             }
             attention.read_keys(&mut self.attention, context);
+            if let Some(hook) = hook {
+                attention.replace_values(&mut self.attention, sides, context, hook);
+            }
         }
         match job.feeding {
             Feeding::Forced => network.decoder.forward_known(&mut self.decoder, &mut self.attention, input),
@@ -111,6 +124,17 @@ impl<F: Real> Shard<F> {
         for row in 0..self.target.n_rows() {
             let place = self.target.to_sentence[row];
             self.decoder.fed.push(if self.target.step_of[row] == 0 { start } else { self.targets[place - 1] });
+        }
+        if let Some(hook) = job.shard_hook() {
+            self.feed_given(hook);
+        }
+    }
+
+    fn feed_given(&mut self, hook: ShardHook<'_, F>) {
+        for (sentence, &rank) in self.target.ranks.iter().enumerate() {
+            for (step, &token) in hook.fed(sentence).unwrap_or_default().iter().enumerate() {
+                self.decoder.fed[self.target.rows(step).start + rank] = token;
+            }
         }
     }
 
@@ -175,7 +199,7 @@ impl<F: Real> Shard<F> {
         let Self { source, target, encoder, attention, decoder, scratch, .. } = self;
         let sides = Sides { source, target };
         let table = network.decoder_table();
-        let input = DecoderInput { sides, context, table: &shared.tables[table], local: &shared.target_tokens, dropout };
+        let input = DecoderInput { sides, context, table: &shared.tables[table], local: &shared.target_tokens, dropout, hook: None };
         let (parameters, tables) = gradient.split_at_mut(network.layout.len());
         let width = network.decoder.layers[0].width();
         let (decoder_table, local) = (&shared.tables[table], &shared.target_tokens);

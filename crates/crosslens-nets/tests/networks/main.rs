@@ -1,7 +1,8 @@
-//! The networks: golden values, gradients, laws, and runs that stop and go on.
+//! The networks: golden values, gradients, laws, recordings, and runs that stop and go on.
 
 mod common;
 mod golden;
 mod gradients;
 mod laws;
+mod recording;
 mod resuming;
