@@ -202,8 +202,9 @@ fn heatmaps(number: usize, site: &SiteReport, sample: &Sample, description: &Des
     lines
 }
 
+/// By the root of the weight, so that a diffuse row is seen to be one.
 fn shade(weight: f32) -> char {
-    let place = (weight.clamp(0.0, 1.0) * SHADES.len() as f32) as usize;
+    let place = (weight.clamp(0.0, 1.0).sqrt() * SHADES.len() as f32) as usize;
     SHADES[place.min(SHADES.len() - 1)]
 }
 

@@ -16,6 +16,8 @@ pub struct Samples {
 pub struct Sample {
     /// As it was recorded, without its states.
     pub sentence: Recorded,
+    /// By site: query steps and key steps.
+    pub shapes: Vec<(usize, usize)>,
     /// By site: attention, `[query, key]`, zero where a key may not be seen.
     pub attention: Vec<Vec<f32>>,
     /// By site: `[piece, query, key]`.
@@ -29,6 +31,7 @@ impl Sample {
     pub(super) fn of(description: &Description, splits: &[SiteSplit<'_, f32>], sentence: &Recorded) -> Self {
         let mut sample = Self {
             sentence: Recorded { states: Vec::new(), attention: Vec::new(), ..sentence.clone() },
+            shapes: Vec::new(),
             attention: Vec::new(),
             pieces: Vec::new(),
             value_weighted: Vec::new(),
@@ -51,6 +54,7 @@ impl Sample {
             }
             let norms = value_norms(description, number, sentence);
             let value_weighted = attention.iter().enumerate().map(|(place, &weight)| weight * norms[place % n_keys]).collect();
+            sample.shapes.push((n_queries, n_keys));
             sample.attention.push(attention);
             sample.pieces.push(pieces);
             sample.value_weighted.push(value_weighted);

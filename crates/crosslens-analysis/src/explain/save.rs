@@ -61,9 +61,8 @@ impl Samples {
             arrays.push((name, Dtype::F32, shape, values.iter().flat_map(|value| value.to_le_bytes()).collect()));
         };
         for (number, sample) in self.sentences.iter().enumerate() {
-            let n_queries = sample.sentence.fed.len();
             for (site, attention) in sample.attention.iter().enumerate() {
-                let n_keys = attention.len() / n_queries.max(1);
+                let (n_queries, n_keys) = sample.shapes[site];
                 let name = |what: &str| format!("samples.{number}.sites.{site}.{what}");
                 floats(name("attention"), vec![n_queries, n_keys], attention);
                 floats(name("value_weighted"), vec![n_queries, n_keys], &sample.value_weighted[site]);
