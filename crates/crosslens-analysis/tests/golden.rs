@@ -217,7 +217,7 @@ fn terms_and_shares_are_those_of_the_definitions() {
             let (mut score, mut scores) = (Vec::new(), Vec::new());
             for sentence in &sentences {
                 split.split(sentence, &mut breakdown);
-                split.scores(&breakdown, &mut scores);
+                split.scores(sentence, &breakdown, &mut scores);
                 assert_eq!(breakdown.n_pieces(), n_pieces);
                 for query in 0..breakdown.n_queries() {
                     breakdown.sum(Subset::all(is_additive), query, &mut score);

@@ -6,32 +6,49 @@ use pulp::{Simd, WithSimd};
 use crate::{Matrix, MatrixMut, Real};
 
 /// `result[i, j] = scale · (left row i · right row j)`: all scores between queries and keys, neither side packed.
-pub fn dots<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, scale: F) {
-    assert_eq!((left.rows(), right.rows()), (result.rows(), result.columns()), "shape of dot products");
-    assert_eq!(left.columns(), right.columns(), "width of dot products");
+pub fn dots<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, scale: F) {
     assert!(left.has_contiguous_rows() && right.has_contiguous_rows(), "dot products need contiguous rows");
+    assert_eq!((left.rows(), right.rows()), (result.rows(), result.columns()), "shape of dot products");
+    dots_of(result, |row| left.row(row), |row| right.row(row), scale);
+}
+
+/// The same for rows that lie anywhere: `left(i)` and `right(j)` give them. Panics unless all are of one width.
+///
+/// ```
+/// use crosslens_kernels::{MatrixMut, dots_of};
+/// let (queries, keys) = ([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]);
+/// let mut scores = [0.0; 2];
+/// dots_of(MatrixMut::new(&mut scores, 1, 2), |row| &queries[row][..], |row| &keys[row][..], 0.5);
+/// assert_eq!(scores, [5.5, 8.5]);
+/// ```
+pub fn dots_of<'a, F: Real>(
+    mut result: MatrixMut<'_, F>,
+    left: impl Fn(usize) -> &'a [F],
+    right: impl Fn(usize) -> &'a [F],
+    scale: F,
+) {
     pulp::Arch::new().dispatch(Dots { result: &mut result, left, right, scale });
 }
 
-struct Dots<'m, 'd, F: Real> {
+struct Dots<'m, 'd, F: Real, L, R> {
     result: &'m mut MatrixMut<'d, F>,
-    left: Matrix<'m, F>,
-    right: Matrix<'m, F>,
+    left: L,
+    right: R,
     scale: F,
 }
 
-impl<F: Real> WithSimd for Dots<'_, '_, F> {
+impl<'a, F: Real, L: Fn(usize) -> &'a [F], R: Fn(usize) -> &'a [F]> WithSimd for Dots<'_, '_, F, L, R> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { result, left, right, scale } = self;
         let mut query = 0;
-        while query < left.rows() {
-            query += match left.rows() - query {
-                1 => dot_queries::<F, S, 1>(simd, result, left, right, query, scale),
-                2 => dot_queries::<F, S, 2>(simd, result, left, right, query, scale),
-                _ => dot_queries::<F, S, 3>(simd, result, left, right, query, scale),
+        while query < result.rows() {
+            query += match result.rows() - query {
+                1 => dot_queries::<F, S, 1>(simd, result, [left(query)], &right, query, scale),
+                2 => dot_queries::<F, S, 2>(simd, result, [left(query), left(query + 1)], &right, query, scale),
+                _ => dot_queries::<F, S, 3>(simd, result, [left(query), left(query + 1), left(query + 2)], &right, query, scale),
             };
         }
     }
@@ -39,38 +56,37 @@ impl<F: Real> WithSimd for Dots<'_, '_, F> {
 
 /// Scores of the queries `query..query + Q` with all keys; returns `Q`.
 #[inline(always)]
-fn dot_queries<F: Real, S: Simd, const Q: usize>(
+fn dot_queries<'a, F: Real, S: Simd, const Q: usize>(
     simd: S,
     result: &mut MatrixMut<'_, F>,
-    queries: Matrix<'_, F>,
-    keys: Matrix<'_, F>,
+    queries: [&'a [F]; Q],
+    keys: &impl Fn(usize) -> &'a [F],
     query: usize,
     scale: F,
 ) -> usize {
-    let rows = std::array::from_fn(|number| queries.row(query + number));
     let mut key = 0;
-    while key < keys.rows() {
-        key += match keys.rows() - key {
-            1 => dot_block::<F, S, Q, 1>(simd, result, query, rows, keys, key, scale),
-            2 => dot_block::<F, S, Q, 2>(simd, result, query, rows, keys, key, scale),
-            _ => dot_block::<F, S, Q, 3>(simd, result, query, rows, keys, key, scale),
+    while key < result.columns() {
+        key += match result.columns() - key {
+            1 => dot_block::<F, S, Q, 1>(simd, result, query, queries, key, [keys(key)], scale),
+            2 => dot_block::<F, S, Q, 2>(simd, result, query, queries, key, [keys(key), keys(key + 1)], scale),
+            _ => dot_block::<F, S, Q, 3>(simd, result, query, queries, key, [keys(key), keys(key + 1), keys(key + 2)], scale),
         };
     }
     Q
 }
 
-/// Scores of `Q` queries with the keys `key..key + K`; returns `K`.
+/// Scores of `Q` queries with `K` keys, written from `(query, key)` on; returns `K`.
 #[inline(always)]
 fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
     simd: S,
     result: &mut MatrixMut<'_, F>,
     query: usize,
     queries: [&[F]; Q],
-    keys: Matrix<'_, F>,
     key: usize,
+    keys: [&[F]; K],
     scale: F,
 ) -> usize {
-    let sums = dot_rows::<F, S, Q, K>(simd, queries, std::array::from_fn(|number| keys.row(key + number)));
+    let sums = dot_rows::<F, S, Q, K>(simd, queries, keys);
     for (row, sums) in sums.into_iter().enumerate() {
         for (result, sum) in result.row_mut(query + row)[key..key + K].iter_mut().zip(sums) {
             *result = sum * scale;

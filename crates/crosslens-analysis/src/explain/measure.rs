@@ -109,7 +109,7 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
     let (query_side, key_side) = (description.streams[split.site().query].side, description.streams[split.site().key].side);
     let (content_queries, content_keys) = (n_content(description, sentence, query_side), n_content(description, sentence, key_side));
     let mut scores = Vec::new();
-    split.scores(breakdown, &mut scores);
+    split.scores(sentence, breakdown, &mut scores);
     let recorded = sentence.attention.get(site).filter(|weights| !weights.is_empty());
     let mut measures = Measures {
         shares: Vec::with_capacity(breakdown.n_queries()),

@@ -213,7 +213,7 @@ fn add_average(
     }
     split.split(sentence, breakdown);
     let (mut scores, mut weights) = (Vec::new(), Vec::new());
-    split.scores(breakdown, &mut scores);
+    split.scores(sentence, breakdown, &mut scores);
     for (query, row) in scores.chunks_exact(breakdown.n_keys().max(1)).enumerate() {
         crate::shares::weights(&row[..breakdown.n_visible(query)], &mut weights);
         average.add_row(query, &weights);

@@ -1,8 +1,8 @@
 //! The pieces of every score of a sentence.
 
-use crosslens_kernels::{Matrix, MatrixMut, Real, dots};
+use crosslens_kernels::{Matrix, MatrixMut, Real, dots, dots_of};
 
-use super::mapped::{Mapped, Parts};
+use super::mapped::{Mapped, Parts, Residuals};
 use super::{N_PARTS, N_TERMS, Subset, additive};
 use crate::{Components, Description, Recorded, ScoreMap, Site, Visible};
 
@@ -50,8 +50,8 @@ pub struct Breakdown<F> {
     bias: Vec<F>,
     /// `[key part, key]`: the key's parts under the mean of the query's temporal parts; bilinear maps only.
     mean: Vec<F>,
-    query: Parts<F>,
-    key: Parts<F>,
+    query: Residuals<F>,
+    key: Residuals<F>,
 }
 
 impl<'a, F: Real> SiteSplit<'a, F> {
@@ -103,25 +103,26 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         let (query, key) = (&self.description.streams[self.site.query], &self.description.streams[self.site.key]);
         let query_tokens = sentence.tokens(query, self.description.words(query.side));
         let key_tokens = sentence.tokens(key, self.description.words(key.side));
-        self.query.split(&query_tokens, &sentence.states[self.site.query], &mut breakdown.query);
-        self.key.split(&key_tokens, &sentence.states[self.site.key], &mut breakdown.key);
         (breakdown.n_queries, breakdown.n_keys) = (query_tokens.len(), key_tokens.len());
         breakdown.visible = Some(self.site.visible);
-        if self.vector.is_empty() {
-            self.fill_terms(breakdown)
-        } else {
-            self.fill_parts(breakdown)
-        }
         self.fill_bias(breakdown);
+        let Breakdown { n_pieces, pieces, mean, query, key, .. } = breakdown;
+        let queries = self.query.split(&query_tokens, &sentence.states[self.site.query], query);
+        let keys = self.key.split(&key_tokens, &sentence.states[self.site.key], key);
+        if self.vector.is_empty() {
+            *n_pieces = N_TERMS;
+            self.fill_terms(&queries, &keys, pieces, mean);
+        } else {
+            *n_pieces = N_PARTS;
+            mean.clear();
+            self.fill_parts(&queries, &keys, pieces);
+        }
     }
 
-    fn fill_terms(&self, breakdown: &mut Breakdown<F>) {
-        let Breakdown { n_queries, n_keys, n_pieces, pieces, mean, query, key, .. } = breakdown;
-        let (n_queries, n_keys, d) = (*n_queries, *n_keys, self.query.d());
-        *n_pieces = N_TERMS;
+    fn fill_terms(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut Vec<F>, mean: &mut Vec<F>) {
+        let (n_queries, n_keys) = (queries.input.len(), keys.input.len());
         pieces.resize(N_TERMS * n_queries * n_keys, F::ZERO);
-        let query_parts = [self.query.temporal(query, n_queries), &query.input, &query.residual];
-        let key_parts = [self.key.temporal(key, n_keys), &key.input, &key.residual];
+        let (query_parts, key_parts) = (queries.all(), keys.all());
         let all_steps = (self.query.components().n_steps(), self.key.components().n_steps());
         for (number, piece) in pieces.chunks_exact_mut((n_queries * n_keys).max(1)).enumerate() {
             if number == 0 && n_queries <= all_steps.0 && n_keys <= all_steps.1 {
@@ -130,28 +131,22 @@ impl<'a, F: Real> SiteSplit<'a, F> {
                 }
                 continue;
             }
-            let queries = Matrix::new(query_parts[number / 3], n_queries, d);
-            let keys = Matrix::new(key_parts[number % 3], n_keys, d);
-            dots(MatrixMut::new(piece, n_queries, n_keys), queries, keys, self.scale);
+            let (query, key) = (query_parts[number / 3], key_parts[number % 3]);
+            dots_of(MatrixMut::new(piece, n_queries, n_keys), |row| query[row], |row| key[row], self.scale);
         }
         mean.resize(3 * n_keys, F::ZERO);
         for (mean, keys) in mean.chunks_exact_mut(n_keys.max(1)).zip(key_parts) {
-            let query = Matrix::new(self.query.components().mean(), 1, d);
-            dots(MatrixMut::new(mean, 1, n_keys), query, Matrix::new(keys, n_keys, d), self.scale);
+            let query = self.query.components().mean();
+            dots_of(MatrixMut::new(mean, 1, n_keys), |_| query, |row| keys[row], self.scale);
         }
     }
 
-    fn fill_parts(&self, breakdown: &mut Breakdown<F>) {
-        let Breakdown { n_queries, n_keys, n_pieces, pieces, mean, query, key, .. } = breakdown;
-        let (n_queries, n_keys, d) = (*n_queries, *n_keys, self.query.d());
-        *n_pieces = N_PARTS;
-        mean.clear();
+    fn fill_parts(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut Vec<F>) {
+        let (n_queries, n_keys) = (queries.input.len(), keys.input.len());
         pieces.resize(N_PARTS * n_queries * n_keys, F::ZERO);
-        let query_parts = [self.query.temporal(query, n_queries), &query.input, &query.residual];
-        let key_parts = [self.key.temporal(key, n_keys), &key.input, &key.residual];
         for q in 0..n_queries {
             for k in 0..n_keys {
-                let (query, key) = (query_parts.map(|part| &part[q * d..][..d]), key_parts.map(|part| &part[k * d..][..d]));
+                let (query, key) = (queries.all().map(|part| part[q]), keys.all().map(|part| part[k]));
                 for (piece, value) in additive::attribute(query, key, &self.vector).into_iter().enumerate() {
                     pieces[(piece * n_queries + q) * n_keys + k] = value;
                 }
@@ -168,16 +163,17 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         }
     }
 
-    /// The scores of the sentence just split, `[query, key]`, from its unsplit states, the bias of positions included: what the pieces
-    /// must add up to.
-    pub fn scores(&self, breakdown: &Breakdown<F>, scores: &mut Vec<F>) {
+    /// The scores of the sentence just split into `breakdown`, `[query, key]`, from its unsplit states, the bias of positions included:
+    /// what the pieces must add up to.
+    pub fn scores(&self, sentence: &Recorded, breakdown: &Breakdown<F>, scores: &mut Vec<F>) {
         let (n_queries, n_keys, d) = (breakdown.n_queries, breakdown.n_keys, self.query.d());
         scores.clear();
         scores.resize(n_queries * n_keys, F::ZERO);
-        let (queries, keys) = (breakdown.query.states(), breakdown.key.states());
+        let queries = self.query.states(&sentence.states[self.site.query], &breakdown.query);
+        let keys = self.key.states(&sentence.states[self.site.key], &breakdown.key);
         if self.vector.is_empty() {
             let result = MatrixMut::new(scores, n_queries, n_keys);
-            dots(result, Matrix::new(queries, n_queries, d), Matrix::new(keys, n_keys, d), self.scale);
+            dots(result, Matrix::new(&queries, n_queries, d), Matrix::new(&keys, n_keys, d), self.scale);
         } else {
             for (query, scores) in queries.chunks_exact(d).zip(scores.chunks_exact_mut(n_keys)) {
                 for (key, score) in keys.chunks_exact(d).zip(scores) {

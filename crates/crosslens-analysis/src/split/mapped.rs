@@ -39,13 +39,26 @@ impl<F: Real> Affine<F> {
     }
 }
 
-/// The three parts of some mapped states, `[step, d]` each.
+/// What is computed anew for every sentence: its mapped states and what neither step nor token explains of them, `[step, d]`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parts<F> {
-    temporal: Vec<F>,
-    pub(super) input: Vec<F>,
-    pub(super) residual: Vec<F>,
-    states: Vec<F>,
+pub(super) struct Residuals<F> {
+    residual: Vec<F>,
+    /// Empty where there is no map.
+    mapped: Vec<F>,
+}
+
+/// The three parts of a sentence's mapped states, by step.
+pub(super) struct Parts<'p, F> {
+    pub(super) temporal: Vec<&'p [F]>,
+    pub(super) input: Vec<&'p [F]>,
+    pub(super) residual: Vec<&'p [F]>,
+}
+
+impl<'p, F> Parts<'p, F> {
+    /// In the order of every table.
+    pub(super) fn all(&self) -> [&[&'p [F]]; 3] {
+        [&self.temporal, &self.input, &self.residual]
+    }
 }
 
 impl<'a, F: Real> Mapped<'a, F> {
@@ -69,52 +82,46 @@ impl<'a, F: Real> Mapped<'a, F> {
         &self.components
     }
 
-    /// Splits the states of a sentence; `parts.states` then holds them mapped.
-    pub(super) fn split(&self, tokens: &[Token], states: &[f32], parts: &mut Parts<F>) {
+    /// Splits the states of a sentence: the first two parts are looked up, the third is computed into `residuals`.
+    pub(super) fn split<'p>(&'p self, tokens: &[Token], states: &[f32], residuals: &'p mut Residuals<F>) -> Parts<'p, F> {
         let d = self.d();
         assert_eq!(states.len(), tokens.len() * self.d_state, "one state a token");
-        parts.states.clear();
-        vectorised(
-            #[inline(always)]
-            || parts.states.extend(states.iter().map(|&x| F::of(f64::from(x)))),
-        );
+        let temporal: Vec<&[F]> = (0..tokens.len()).map(|step| self.components.temporal(step)).collect();
+        let input: Vec<&[F]> = tokens.iter().map(|&token| self.components.input(token)).collect();
+        let Residuals { residual, mapped } = residuals;
+        residual.resize(tokens.len() * d, F::ZERO);
+        self.map_states(states, mapped);
+        let rows = residual.chunks_exact_mut(d.max(1)).zip(temporal.iter().zip(&input));
+        if self.map.is_some() {
+            rows.zip(mapped.chunks_exact(d.max(1))).for_each(|((row, (temporal, input)), state)| subtract(row, state, temporal, input));
+        } else {
+            rows.zip(states.chunks_exact(d.max(1))).for_each(|((row, (temporal, input)), state)| subtract(row, state, temporal, input));
+        }
+        Parts { temporal, input, residual: residual.chunks_exact(d.max(1)).collect() }
+    }
+
+    /// The states behind the map; left empty where there is none.
+    fn map_states(&self, states: &[f32], mapped: &mut Vec<F>) {
+        mapped.clear();
         if let Some(map) = &self.map {
-            parts.states = map.apply(&parts.states, self.d_state, true);
-        }
-        let n_rows = tokens.len();
-        parts.input.resize(n_rows * d, F::ZERO);
-        parts.residual.resize(n_rows * d, F::ZERO);
-        let rows = parts.input.chunks_exact_mut(d.max(1)).zip(parts.residual.chunks_exact_mut(d.max(1)));
-        for (step, (((input, residual), state), &token)) in rows.zip(parts.states.chunks_exact(d.max(1))).zip(tokens).enumerate() {
-            input.copy_from_slice(self.components.input(token));
-            subtract(residual, state, self.components.temporal(step), input);
-        }
-        parts.temporal.clear();
-        if self.components.temporal_rows(n_rows).is_none() {
-            (0..n_rows).for_each(|step| parts.temporal.extend_from_slice(self.components.temporal(step)));
+            let states: Vec<F> = states.iter().map(|&x| F::of(f64::from(x))).collect();
+            *mapped = map.apply(&states, self.d_state, true);
         }
     }
 
-    /// The temporal parts of the first steps: those of the components, or a copy where they do not reach so far.
-    pub(super) fn temporal<'p>(&'p self, parts: &'p Parts<F>, n_rows: usize) -> &'p [F] {
-        self.components.temporal_rows(n_rows).unwrap_or(&parts.temporal)
-    }
-}
-
-impl<F> Parts<F> {
-    /// The mapped states themselves.
-    pub(super) fn states(&self) -> &[F] {
-        &self.states
+    /// The mapped states of the sentence that `residuals` were made from.
+    pub(super) fn states(&self, states: &[f32], residuals: &Residuals<F>) -> Vec<F> {
+        if self.map.is_some() { residuals.mapped.clone() } else { states.iter().map(|&x| F::of(f64::from(x))).collect() }
     }
 }
 
 /// `residual = state − temporal − input`.
-fn subtract<F: Real>(residual: &mut [F], state: &[F], temporal: &[F], input: &[F]) {
+fn subtract<F: Real, S: Real>(residual: &mut [F], state: &[S], temporal: &[F], input: &[F]) {
     vectorised(
         #[inline(always)]
         || {
             for (((residual, &state), &temporal), &input) in residual.iter_mut().zip(state).zip(temporal).zip(input) {
-                *residual = state - temporal - input;
+                *residual = F::of(state.to_f64()) - temporal - input;
             }
         },
     );
