@@ -52,8 +52,10 @@ fn fit(description: &Description, sentences: &[Recorded], times: usize, threads:
     threads.for_each(&mut sums, |_, (number, sums)| {
         let stream = &description.streams[*number];
         if let Some(sums) = sums {
-            for sentence in (0..times).flat_map(|_| sentences) {
-                sums.add(&sentence.tokens(stream, description.words(stream.side)), &sentence.states[*number]);
+            for sentences in (0..times).flat_map(|_| sentences.chunks(CHUNK)) {
+                let tokens: Vec<_> = sentences.iter().map(|sentence| sentence.tokens(stream, description.words(stream.side))).collect();
+                let states = sentences.iter().zip(&tokens).map(|(sentence, tokens)| (&tokens[..], &sentence.states[*number][..]));
+                sums.add_all(&states.collect::<Vec<_>>());
             }
         }
     });

@@ -21,12 +21,7 @@ pub fn dots<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matri
 /// dots_of(MatrixMut::new(&mut scores, 1, 2), |row| &queries[row][..], |row| &keys[row][..], 0.5);
 /// assert_eq!(scores, [5.5, 8.5]);
 /// ```
-pub fn dots_of<'a, F: Real>(
-    mut result: MatrixMut<'_, F>,
-    left: impl Fn(usize) -> &'a [F],
-    right: impl Fn(usize) -> &'a [F],
-    scale: F,
-) {
+pub fn dots_of<'a, F: Real>(mut result: MatrixMut<'_, F>, left: impl Fn(usize) -> &'a [F], right: impl Fn(usize) -> &'a [F], scale: F) {
     pulp::Arch::new().dispatch(Dots { result: &mut result, left, right, scale });
 }
 

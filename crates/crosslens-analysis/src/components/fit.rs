@@ -133,12 +133,17 @@ impl<F: Real> Components<F> {
 
     /// `χ[w]`; zero for a token never seen.
     pub fn input(&self, token: Token) -> &[F] {
-        self.rows.get(&token).map_or(&self.zeros, |&row| &self.input[row * self.d..][..self.d])
+        self.row(token).map_or(&self.zeros, |row| self.input_row(row))
     }
 
-    /// `μ` of the first `n` steps, `[step, d]`; `None` where they reach beyond what was fitted.
-    pub(crate) fn temporal_rows(&self, n: usize) -> Option<&[F]> {
-        self.temporal.get(..n * self.d)
+    /// The place of a token among those that have an input part.
+    pub(crate) fn row(&self, token: Token) -> Option<usize> {
+        self.rows.get(&token).copied()
+    }
+
+    /// `χ` of the token at that place.
+    pub(crate) fn input_row(&self, row: usize) -> &[F] {
+        &self.input[row * self.d..][..self.d]
     }
 
     /// The components behind a map of rows to `d` dimensions; `map` is told whether it maps a temporal part, which a constant joins.

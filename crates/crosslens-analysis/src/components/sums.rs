@@ -89,16 +89,31 @@ impl Sums {
     ///
     /// Panics if the lengths do not fit.
     pub fn add(&mut self, tokens: &[Token], states: &[f32]) {
-        assert_eq!(states.len(), tokens.len() * self.d, "one state a token");
-        self.reach(tokens.len());
-        for (step, (&token, state)) in tokens.iter().zip(states.chunks_exact(self.d.max(1))).enumerate() {
-            self.n[step] += 1;
-            let row = self.row(token);
-            let sums = &mut self.tokens[row];
-            sums.count += 1;
-            count(&mut sums.steps, step as u32, 1);
-            self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sums.sum);
+        self.add_all(&[(tokens, states)]);
+    }
+
+    /// Adds several sentences, step by step, so that a step's sum stays in the nearest cache.
+    ///
+    /// Panics if the lengths do not fit.
+    pub fn add_all(&mut self, sentences: &[(&[Token], &[f32])]) {
+        let d = self.d;
+        assert!(sentences.iter().all(|(tokens, states)| states.len() == tokens.len() * d), "one state a token");
+        let n_steps = sentences.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(0);
+        self.reach(n_steps);
+        for step in 0..n_steps {
+            for (tokens, states) in sentences.iter().filter(|(tokens, _)| tokens.len() > step) {
+                self.add_state(step, tokens[step], &states[step * d..][..d]);
+            }
         }
+    }
+
+    fn add_state(&mut self, step: usize, token: Token, state: &[f32]) {
+        self.n[step] += 1;
+        let row = self.row(token);
+        let sums = &mut self.tokens[row];
+        sums.count += 1;
+        count(&mut sums.steps, step as u32, 1);
+        self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sums.sum);
     }
 
     /// Adds what another one has summed.

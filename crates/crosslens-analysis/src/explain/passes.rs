@@ -163,21 +163,19 @@ fn first_pass(
     for range in batches(total) {
         let batch = read(corpus, range.clone())?;
         n_fitted += batch.iter().filter(|sentence| !options.held_out || is_fitted(sentence.number)).count() as u64;
-        threads.for_each(&mut work, |_, work| {
-            for sentence in &batch {
-                let fits = !options.held_out || is_fitted(sentence.number);
-                match work {
-                    Work::Stream(number, fitted, explained) => {
-                        let stream = &description.streams[*number];
-                        let tokens = sentence.tokens(stream, description.words(stream.side));
-                        let sums = if fits { fitted } else { explained };
-                        sums.add(&tokens, &sentence.states[*number]);
-                    }
-                    Work::Site(site, average, breakdown) => {
-                        if !options.held_out || !fits {
-                            add_average(&splits[*site], *site, sentence, average, breakdown);
-                        }
-                    }
+        let fits = |sentence: &Recorded| !options.held_out || is_fitted(sentence.number);
+        threads.for_each(&mut work, |_, work| match work {
+            Work::Stream(number, fitted, explained) => {
+                let stream = &description.streams[*number];
+                let tokens: Vec<_> = batch.iter().map(|sentence| sentence.tokens(stream, description.words(stream.side))).collect();
+                for (sums, wanted) in [(fitted, true), (explained, false)] {
+                    let chosen = batch.iter().zip(&tokens).filter(|(sentence, _)| fits(sentence) == wanted);
+                    sums.add_all(&chosen.map(|(sentence, tokens)| (&tokens[..], &sentence.states[*number][..])).collect::<Vec<_>>());
+                }
+            }
+            Work::Site(site, average, breakdown) => {
+                for sentence in batch.iter().filter(|sentence| !options.held_out || !fits(sentence)) {
+                    add_average(&splits[*site], *site, sentence, average, breakdown);
                 }
             }
         });

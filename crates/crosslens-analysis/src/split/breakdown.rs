@@ -2,9 +2,10 @@
 
 use crosslens_kernels::{Matrix, MatrixMut, Real, dots, dots_of};
 
+use super::known::Known;
 use super::mapped::{Mapped, Parts, Residuals};
 use super::{N_PARTS, N_TERMS, Subset, additive};
-use crate::{Components, Description, Recorded, ScoreMap, Site, Visible};
+use crate::{Components, Description, Recorded, ScoreMap, Site, Token, Visible};
 
 /// A site with its components carried through its score map, ready to split sentences.
 pub struct SiteSplit<'a, F: Real> {
@@ -12,8 +13,8 @@ pub struct SiteSplit<'a, F: Real> {
     description: &'a Description,
     query: Mapped<'a, F>,
     key: Mapped<'a, F>,
-    /// `μ_q·μ_k` of all steps, `[query step, key step]`: the same for every sentence.
-    temporal: Vec<F>,
+    /// Terms that are the same for every sentence; `None` for additive maps, and where they would be too many.
+    known: Option<Known<F>>,
     /// `v` of an additive map, else empty.
     vector: Vec<F>,
     scale: F,
@@ -44,7 +45,7 @@ pub struct Breakdown<F> {
     n_keys: usize,
     n_pieces: usize,
     visible: Option<Visible>,
-    /// `[piece, query, key]`.
+    /// Terms as `[query part, query, key part, key]`, parts as `[part, query, key]`.
     pieces: Vec<F>,
     /// `[query, key]`, or empty.
     bias: Vec<F>,
@@ -76,16 +77,8 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         };
         let (query, key) = (Mapped::new(query, query_map), Mapped::new(key, key_map));
         let scale = F::of(f64::from(scale));
-        let mut temporal = Vec::new();
-        if vector.is_empty() {
-            let (n_queries, n_keys, d) = (query.components().n_steps(), key.components().n_steps(), query.d());
-            temporal = vec![F::ZERO; n_queries * n_keys];
-            let queries = query.components().temporal_rows(n_queries).unwrap_or(&[]);
-            let keys = key.components().temporal_rows(n_keys).unwrap_or(&[]);
-            let result = MatrixMut::new(&mut temporal, n_queries, n_keys);
-            dots(result, Matrix::new(queries, n_queries, d), Matrix::new(keys, n_keys, d), scale);
-        }
-        Ok(Self { site, description, query, key, temporal, vector, scale })
+        let known = if vector.is_empty() { Known::new(query.components(), key.components(), scale) } else { None };
+        Ok(Self { site, description, query, key, known, vector, scale })
     }
 
     /// The site.
@@ -111,7 +104,12 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         let keys = self.key.split(&key_tokens, &sentence.states[self.site.key], key);
         if self.vector.is_empty() {
             *n_pieces = N_TERMS;
-            self.fill_terms(&queries, &keys, pieces, mean);
+            pieces.resize(N_TERMS * query_tokens.len() * key_tokens.len(), F::ZERO);
+            match self.known.as_ref().filter(|known| known.covers(query_tokens.len(), key_tokens.len())) {
+                Some(known) => self.fill_unknown_terms(known, (&queries, &query_tokens), (&keys, &key_tokens), pieces),
+                None => self.fill_terms(&queries, &keys, pieces),
+            }
+            self.fill_mean(&keys, mean);
         } else {
             *n_pieces = N_PARTS;
             mean.clear();
@@ -119,24 +117,48 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         }
     }
 
-    fn fill_terms(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut Vec<F>, mean: &mut Vec<F>) {
-        let (n_queries, n_keys) = (queries.input.len(), keys.input.len());
-        pieces.resize(N_TERMS * n_queries * n_keys, F::ZERO);
-        let (query_parts, key_parts) = (queries.all(), keys.all());
-        let all_steps = (self.query.components().n_steps(), self.key.components().n_steps());
-        for (number, piece) in pieces.chunks_exact_mut((n_queries * n_keys).max(1)).enumerate() {
-            if number == 0 && n_queries <= all_steps.0 && n_keys <= all_steps.1 {
-                for (piece, known) in piece.chunks_exact_mut(n_keys).zip(self.temporal.chunks_exact(all_steps.1)) {
-                    piece.copy_from_slice(&known[..n_keys]);
-                }
-                continue;
-            }
-            let (query, key) = (query_parts[number / 3], key_parts[number % 3]);
-            dots_of(MatrixMut::new(piece, n_queries, n_keys), |row| query[row], |row| key[row], self.scale);
+    /// All nine terms in one product of three by three parts.
+    fn fill_terms(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut [F]) {
+        let (queries, keys) = (queries.all().concat(), keys.all().concat());
+        dots_of(MatrixMut::new(pieces, queries.len(), keys.len()), |row| queries[row], |row| keys[row], self.scale);
+    }
+
+    /// The terms that depend on the sentence in three products, the others from the tables.
+    fn fill_unknown_terms(
+        &self,
+        known: &Known<F>,
+        (queries, query_tokens): (&Parts<'_, F>, &[Token]),
+        (keys, key_tokens): (&Parts<'_, F>, &[Token]),
+        pieces: &mut [F],
+    ) {
+        let (n_queries, n_keys) = (query_tokens.len(), key_tokens.len());
+        let width = 3 * n_keys;
+        let mut block = |row: usize, column: usize, queries: &[&[F]], keys: &[&[F]]| {
+            let result = MatrixMut::strided(&mut pieces[row * width + column..], queries.len(), keys.len(), width);
+            dots_of(result, |row| queries[row], |row| keys[row], self.scale);
+        };
+        block(n_queries, n_keys, &[&queries.input[..], &queries.residual].concat(), &[&keys.input[..], &keys.residual].concat());
+        block(0, 2 * n_keys, &queries.temporal, &keys.residual);
+        block(2 * n_queries, 0, &queries.residual, &keys.temporal);
+        for (query, row) in pieces.chunks_exact_mut(width).take(n_queries).enumerate() {
+            row[..n_keys].copy_from_slice(&known.temporal(query)[..n_keys]);
         }
+        for (row, &token) in pieces[n_queries * width..].chunks_exact_mut(width).zip(query_tokens) {
+            row[..n_keys].copy_from_slice(&known.of_query_token(self.query.components(), token)[..n_keys]);
+        }
+        for (key, &token) in key_tokens.iter().enumerate() {
+            let scores = known.of_key_token(self.key.components(), token);
+            for (row, &score) in pieces.chunks_exact_mut(width).zip(&scores[..n_queries]) {
+                row[n_keys + key] = score;
+            }
+        }
+    }
+
+    fn fill_mean(&self, keys: &Parts<'_, F>, mean: &mut Vec<F>) {
+        let n_keys = keys.input.len();
+        let query = self.query.components().mean();
         mean.resize(3 * n_keys, F::ZERO);
-        for (mean, keys) in mean.chunks_exact_mut(n_keys.max(1)).zip(key_parts) {
-            let query = self.query.components().mean();
+        for (mean, keys) in mean.chunks_exact_mut(n_keys.max(1)).zip(keys.all()) {
             dots_of(MatrixMut::new(mean, 1, n_keys), |_| query, |row| keys[row], self.scale);
         }
     }
@@ -208,7 +230,9 @@ impl<F: Real> Breakdown<F> {
 
     /// One piece of one query's scores, over the visible keys.
     pub fn piece(&self, piece: usize, query: usize) -> &[F] {
-        &self.pieces[(piece * self.n_queries + query) * self.n_keys..][..self.n_visible(query)]
+        let columns = if self.n_pieces == N_TERMS { 3 } else { 1 };
+        let row = piece / columns * self.n_queries + query;
+        &self.pieces[(row * columns + piece % columns) * self.n_keys..][..self.n_visible(query)]
     }
 
     /// The bias of positions of one query, over the visible keys; empty if there is none.

@@ -2,6 +2,7 @@
 
 mod additive;
 mod breakdown;
+mod known;
 mod mapped;
 mod subset;
 
