@@ -84,6 +84,24 @@ pub enum TaskError {
         /// The most that is worth trying.
         most: u64,
     },
+    /// A list without a pair.
+    #[error("there are no {split} pairs")]
+    NoPairs {
+        /// Training or test.
+        split: &'static str,
+    },
+    /// A listed pair that cannot be used.
+    #[error("{split} pair {number}: the {side} {what}")]
+    BadPair {
+        /// Training or test.
+        split: &'static str,
+        /// Its place in the list.
+        number: usize,
+        /// Source or target.
+        side: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 /// Refuses a number outside `least..=most`.

@@ -10,6 +10,7 @@ mod escan;
 mod joining;
 #[cfg(test)]
 mod laws;
+mod listed;
 mod one_to_one;
 mod scan;
 pub mod scan_grammar;
@@ -20,6 +21,7 @@ mod stream;
 pub use config::{NAMES, TaskConfig};
 pub use error::TaskError;
 pub use escan::{Escan, EscanConfig, PERIOD_WORD};
+pub use listed::Listed;
 pub use one_to_one::{OneToOne, OneToOneConfig};
 pub use scan::{Scan, ScanConfig, ScanSplit};
 pub use sort::{Sort, SortConfig};
@@ -48,7 +50,7 @@ pub struct Lengths {
     pub target: usize,
 }
 
-/// A source of pairs that needs no data set: pair number `index` of a stream is computed when it is asked for.
+/// A source of pairs: pair number `index` of a stream is computed when it is asked for, or looked up in a list ([`Listed`]).
 pub trait Task: Send + Sync {
     /// The words of the source side.
     fn source_vocabulary(&self) -> &Vocabulary;

@@ -168,8 +168,13 @@ pub struct Run {
 impl Run {
     /// Checks everything before any work; writes nothing.
     pub fn prepare(config: RunConfig, folder: RunFolder) -> Result<Self, ConfigError> {
-        config.check()?;
         let task = config.task.build()?;
+        Self::with_task(config, task, folder)
+    }
+
+    /// The same with pairs from elsewhere, such as a [`Listed`](crate::tasks::Listed) corpus, instead of those of `config.task`.
+    pub fn with_task(config: RunConfig, task: Box<dyn Task>, folder: RunFolder) -> Result<Self, ConfigError> {
+        config.check()?;
         let network = Network::new(&config.network, task.source_vocabulary().len(), task.target_vocabulary().len(), config.seed)?;
         Ok(Self { config, task, network, folder })
     }

@@ -1,5 +1,5 @@
 use crosslens_nets::network::{Family, Feeding, NetworkConfig};
-use crosslens_nets::tasks::TaskConfig;
+use crosslens_nets::tasks::{Listed, Split, TaskConfig};
 use crosslens_nets::train::{
     Ending, Event, Metrics, OptimizerConfig, Run, RunConfig, RunFolder, TrainError, Trained, TrainingConfig, Wish,
 };
@@ -91,4 +91,25 @@ fn a_new_run_takes_the_place_of_an_old_one_and_of_what_a_kill_left() {
     assert_eq!(stopped.steps, 1);
     assert!(!folder.path().join(".crosslens-left").exists(), "temporary files of a killed run are removed");
     assert!(!folder.path().join("metrics.jsonl").exists(), "the old run's metrics are gone");
+}
+
+/// A list of pairs trains, learns, and resumes like any task.
+#[test]
+fn pairs_from_any_iterator_train_and_resume() {
+    let config = RunConfig { optimizer: OptimizerConfig::default(), ..config() };
+    let task = config.task.build().expect("a task that makes sense");
+    let listed = || {
+        let pairs = |split| (0..64).map(move |index| (split, index));
+        let list = |split| pairs(split).map(|(split, index)| task.pair(split, 1, index)).collect::<Vec<_>>();
+        let (source, target) = (task.source_vocabulary().clone(), task.target_vocabulary().clone());
+        Box::new(Listed::new(source, target, list(Split::Train), list(Split::Test)).expect("the pairs of a task are good"))
+    };
+    let run = |folder: &std::path::Path| Run::with_task(config.clone(), listed(), RunFolder::at(folder)).expect("it makes sense");
+    let (whole, stopped) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    run(whole.path()).start(2, &mut go_on).expect("a run that ends");
+    run(stopped.path()).start(1, &mut stop_at(17)).expect("a run that stops");
+    run(stopped.path()).resume(1, &mut go_on).expect("a run that ends");
+    assert_eq!(result(stopped.path()), result(whole.path()));
+    let losses: Vec<f64> = result(whole.path()).1.iter().map(|line| line.train_loss).collect();
+    assert!(losses[losses.len() - 1] < losses[0], "{losses:?}");
 }
