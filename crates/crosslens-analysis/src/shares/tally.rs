@@ -1,6 +1,6 @@
 //! Sums over rows of attention from which every share is a ratio.
 
-use crosslens_kernels::Real;
+use crosslens_kernels::{Real, vectorised};
 
 use crate::split::Breakdown;
 
@@ -113,26 +113,39 @@ impl ShareTally {
             return;
         }
         self.sums[ROWS] += 1.0;
-        let mean = score.iter().map(|score| score.to_f64()).sum::<f64>() / n_keys as f64;
-        let deviations: Vec<f64> = score.iter().map(|score| (score.to_f64() - mean) / n_keys as f64).collect();
-        let covariance = |piece: &[F]| piece.iter().zip(&deviations).map(|(p, deviation)| p.to_f64() * deviation).sum::<f64>();
-        self.sums[VARIANCE] += covariance(score);
-        for piece in 0..self.n_pieces {
-            self.sums[FIRST + piece] += covariance(breakdown.piece(piece, query));
-        }
-        self.sums[FIRST + self.n_pieces] += covariance(breakdown.bias(query));
-        for part in 0..3 {
-            self.sums[FIRST + self.n_pieces + 1 + part] += covariance(breakdown.mean_piece(part, query));
-        }
-        self.add_top(breakdown, query, score);
+        let n = self.n_pieces;
+        let mut means = vec![0.0; n];
+        vectorised(
+            #[inline(always)]
+            || {
+                let share = 1.0 / n_keys as f64;
+                let mean = F::of(sum(score).to_f64() * share);
+                let deviations: Vec<F> = score.iter().map(|&score| score - mean).collect();
+                // Rounding leaves the deviations a small sum, which a large constant in a piece would blow up.
+                let left_over = sum(&deviations).to_f64() * share;
+                let moments = |piece: &[F]| {
+                    let mean = sum(piece).to_f64() * share;
+                    (mean, dot(piece, &deviations).to_f64() * share - mean * left_over)
+                };
+                self.sums[VARIANCE] += moments(score).1;
+                for (piece, mean) in means.iter_mut().enumerate() {
+                    let covariance;
+                    (*mean, covariance) = moments(breakdown.piece(piece, query));
+                    self.sums[FIRST + piece] += covariance;
+                }
+                self.sums[FIRST + n] += moments(breakdown.bias(query)).1;
+                for part in 0..3 {
+                    self.sums[FIRST + n + 1 + part] += moments(breakdown.mean_piece(part, query)).1;
+                }
+            },
+        );
+        self.add_top(breakdown, query, score, &means);
     }
 
-    fn add_top<F: Real>(&mut self, breakdown: &Breakdown<F>, query: usize, score: &[F]) {
+    fn add_top<F: Real>(&mut self, breakdown: &Breakdown<F>, query: usize, score: &[F], means: &[f64]) {
         let n = self.n_pieces;
         let most = self.ks.iter().copied().max().unwrap_or(0).min(score.len());
         let places = highest(score, most);
-        let means: Vec<f64> =
-            (0..n).map(|piece| breakdown.piece(piece, query).iter().map(|p| p.to_f64()).sum::<f64>() / score.len() as f64).collect();
         let mut from = self.first_top();
         for number in 0..self.ks.len() {
             let places = &places[..self.ks[number].min(places.len())];
@@ -157,6 +170,29 @@ impl ShareTally {
             from += 3 * n + PER_TOP;
         }
     }
+}
+
+/// Sums kept apart, so that loops vectorise in a fixed order.
+const PARTIAL_SUMS: usize = 8;
+
+#[inline(always)]
+fn sum<F: Real>(values: &[F]) -> F {
+    let mut sums = [F::ZERO; PARTIAL_SUMS];
+    for values in values.chunks(PARTIAL_SUMS) {
+        sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += value);
+    }
+    sums.into_iter().sum()
+}
+
+#[inline(always)]
+fn dot<F: Real>(left: &[F], right: &[F]) -> F {
+    let mut sums = [F::ZERO; PARTIAL_SUMS];
+    for (left, right) in left.chunks(PARTIAL_SUMS).zip(right.chunks(PARTIAL_SUMS)) {
+        for ((sum, &a), &b) in sums.iter_mut().zip(left).zip(right) {
+            *sum += a * b;
+        }
+    }
+    sums.into_iter().sum()
 }
 
 /// The places of the `n` highest scores, highest first, the earlier among equals.

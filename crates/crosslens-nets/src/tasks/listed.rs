@@ -144,13 +144,9 @@ mod tests {
         let task = TaskConfig::named("sort").expect("a task").build().expect("it is sound");
         let list = |split| (0..50).map(move |index| (split, index));
         let pairs = |split| list(split).map(|(split, index)| task.pair(split, 3, index)).collect::<Vec<_>>();
-        let listed = Listed::new(
-            task.source_vocabulary().clone(),
-            task.target_vocabulary().clone(),
-            pairs(Split::Train),
-            pairs(Split::Test),
-        )
-        .expect("the pairs of a task are good");
+        let listed =
+            Listed::new(task.source_vocabulary().clone(), task.target_vocabulary().clone(), pairs(Split::Train), pairs(Split::Test))
+                .expect("the pairs of a task are good");
         assert!((0..50).all(|index| listed.pair(Split::Test, 9, index) == task.pair(Split::Test, 3, index)));
         assert!(listed.max_lengths().source <= task.max_lengths().source);
     }
