@@ -47,23 +47,20 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
     })
 }
 
+/// One side after the other, or both at once on two threads; the sums of a side are let go as soon as its components are made.
 fn fit(description: &Description, sentences: &[Recorded], times: usize, threads: &Threads) -> [Components<f32>; 2] {
-    let mut sums: Vec<(usize, Option<Sums>)> = (0..2).map(|stream| (stream, Some(Sums::new(D)))).collect();
-    threads.for_each(&mut sums, |_, (number, sums)| {
+    let mut sides = [0, 1].map(|stream| (stream, Components::nothing(D)));
+    threads.for_each(&mut sides, |_, (number, components)| {
         let stream = &description.streams[*number];
-        if let Some(sums) = sums {
-            for sentences in (0..times).flat_map(|_| sentences.chunks(CHUNK)) {
-                let tokens: Vec<_> = sentences.iter().map(|sentence| sentence.tokens(stream, description.words(stream.side))).collect();
-                let states = sentences.iter().zip(&tokens).map(|(sentence, tokens)| (&tokens[..], &sentence.states[*number][..]));
-                sums.add_all(&states.collect::<Vec<_>>());
-            }
+        let mut sums = Sums::new(D);
+        for sentences in (0..times).flat_map(|_| sentences.chunks(CHUNK)) {
+            let tokens: Vec<_> = sentences.iter().map(|sentence| sentence.tokens(stream, description.words(stream.side))).collect();
+            let states = sentences.iter().zip(&tokens).map(|(sentence, tokens)| (&tokens[..], &sentence.states[*number][..]));
+            sums.add_all(&states.collect::<Vec<_>>());
         }
+        *components = sums.fit(Estimator::Paper, Shrinkage::None).expect("there are states").components;
     });
-    // The sums of a side are let go before the other side's components are made.
-    [0, 1].map(|side| {
-        let sums = sums[side].1.take().expect("each side is fitted once");
-        sums.fit(Estimator::Paper, Shrinkage::None).expect("there are states").components
-    })
+    sides.map(|(_, components)| components)
 }
 
 fn shares(description: &Description, sentences: &[Recorded], times: usize, components: &[Components<f32>; 2], threads: &Threads) -> f64 {
