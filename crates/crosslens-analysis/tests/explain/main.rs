@@ -2,4 +2,6 @@
 
 mod laws;
 mod planted;
+mod published;
+mod schema;
 mod truth;
