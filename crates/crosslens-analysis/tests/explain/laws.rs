@@ -1,0 +1,315 @@
+//! What must hold for the terms, the shares and the report of any corpus.
+
+use crosslens_analysis::explain::{Options, Rank};
+use crosslens_analysis::report::Report;
+use crosslens_analysis::{Breakdown, Components, Estimator, Part, ScoreMap, ShareTally, Shrinkage, SiteSplit, Subset, Sums, Token};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::planted::{D, KEY, Plan, Planted, QUERY, Random, Sizes, dot, every_map, rows, score};
+
+/// Corpora of all kinds: short and long, one word or many, parts of any size.
+fn plans() -> impl Strategy<Value = Plan> {
+    let sizes = (0.0f64..2.0, 0.0f64..2.0, 0.05f64..1.0).prop_map(|(time, token, rest)| Sizes { time, token, rest });
+    (0u64..1 << 32, 2usize..24, 1usize..5, 1usize..4, 2usize..6, sizes).prop_map(|(seed, n_sentences, shortest, more, n_words, sizes)| {
+        Plan { seed, n_sentences, lengths: shortest..shortest + more, n_words, sizes }
+    })
+}
+
+/// Numbers of either precision as `f64`.
+trait Number: crosslens_kernels::Real {}
+impl Number for f32 {}
+impl Number for f64 {}
+
+fn components<F: Number>(planted: &Planted, stream: usize, estimator: Estimator) -> Components<F> {
+    let (description, mut sums) = (&planted.description, Sums::new(D));
+    let stream_of = &description.streams[stream];
+    for sentence in &planted.sentences {
+        sums.add(&sentence.tokens(stream_of, description.words(stream_of.side)), &sentence.states[stream]);
+    }
+    sums.fit(estimator, Shrinkage::None).expect("there are states").components
+}
+
+/// Largest |sum of pieces − score by the book| over Σ |pieces| + |score|, at every site.
+fn error_of_sums<F: Number>(planted: &Planted, estimator: Estimator) -> f64 {
+    let (query, key) = (components::<F>(planted, QUERY, estimator), components::<F>(planted, KEY, estimator));
+    let (mut breakdown, mut sum, mut worst) = (Breakdown::default(), Vec::new(), 0.0f64);
+    for site in &planted.description.sites {
+        let split = SiteSplit::new(&planted.description, site, &query, &key).expect("sizes fit");
+        let is_additive = site.map.is_additive();
+        for sentence in &planted.sentences {
+            split.split(sentence, &mut breakdown);
+            assert_eq!(breakdown.n_pieces(), if is_additive { 6 } else { 9 });
+            let (queries, keys) = (rows(&sentence.states[QUERY]), rows(&sentence.states[KEY]));
+            for (q, z) in queries.iter().enumerate() {
+                breakdown.sum(Subset::all(is_additive), q, &mut sum);
+                for (k, h) in keys.iter().enumerate() {
+                    let truth = score(&site.map, z, h, q, k);
+                    let size: f64 = (0..breakdown.n_pieces()).map(|piece| breakdown.piece(piece, q)[k].to_f64().abs()).sum();
+                    worst = worst.max((sum[k].to_f64() - truth).abs() / (size + truth.abs()).max(1e-3));
+                }
+            }
+        }
+    }
+    worst
+}
+
+/// The tally of some sentences at one site.
+fn tally(planted: &Planted, site: usize, sentences: std::ops::Range<usize>) -> ShareTally {
+    let (query, key) = (components::<f64>(planted, QUERY, Estimator::Joint), components::<f64>(planted, KEY, Estimator::Joint));
+    let site = &planted.description.sites[site];
+    let split = SiteSplit::new(&planted.description, site, &query, &key).expect("sizes fit");
+    let is_additive = site.map.is_additive();
+    let (mut breakdown, mut sum) = (Breakdown::default(), Vec::new());
+    let mut tally = ShareTally::new(if is_additive { 6 } else { 9 }, &[1, 3]);
+    for sentence in &planted.sentences[sentences] {
+        split.split(sentence, &mut breakdown);
+        for query in 0..breakdown.n_queries() {
+            breakdown.sum(Subset::all(is_additive), query, &mut sum);
+            tally.add_row(&breakdown, query, &sum);
+        }
+    }
+    tally
+}
+
+fn all_shares(tally: &ShareTally) -> Vec<f64> {
+    let top = tally.top().into_iter().flat_map(|top| [top.absolute, top.signed, top.centred].concat());
+    tally.centred().into_iter().chain(top).chain(tally.query_mean()).chain([tally.centred_bias(), tally.rows()]).collect()
+}
+
+/// The first number in which two reports differ by more than a tolerance, or anything else in which they do.
+fn difference(a: &Value, b: &Value, tolerance: f64, path: &str) -> Option<String> {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
+            a.iter().find_map(|(name, value)| difference(value, b.get(name)?, tolerance, &format!("{path}/{name}")))
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).enumerate().find_map(|(place, (a, b))| difference(a, b, tolerance, &format!("{path}/{place}")))
+        }
+        (Value::Number(x), Value::Number(y)) => {
+            let (x, y) = (x.as_f64()?, y.as_f64()?);
+            ((x - y).abs() > tolerance * (1.0 + x.abs())).then(|| format!("{path}: {x} and {y}"))
+        }
+        _ => (a != b).then(|| format!("{path}: {a} and {b}")),
+    }
+}
+
+/// A report as JSON, without the errors of rounding it measured and the words that name numbers.
+fn comparable(report: &Report) -> Value {
+    let mut value: Value = serde_json::from_str(&report.to_json()).expect("a report is JSON");
+    for site in value["sites"].as_array_mut().expect("a list") {
+        site["error"] = Value::Null;
+        site["verdict"]["text"] = Value::Null;
+    }
+    value
+}
+
+fn everything() -> Options {
+    Options { estimator: Estimator::Joint, bootstrap: 7, rank: Some(Rank::Entropy), n_threads: 1, ..Options::default() }
+}
+
+/// An orthogonal matrix of [`D`] dimensions: a product of reflections.
+fn rotation(seed: u64) -> impl Fn(&mut [f32]) {
+    let mut random = Random::new(seed);
+    let mirrors: Vec<Vec<f64>> = (0..4).map(|_| random.vector(D, 1.0)).collect();
+    move |state: &mut [f32]| {
+        let mut x: Vec<f64> = state.iter().map(|&x| f64::from(x)).collect();
+        for mirror in &mirrors {
+            let factor = 2.0 * super::planted::product(&x, mirror) / super::planted::product(mirror, mirror);
+            x.iter_mut().zip(mirror).for_each(|(x, m)| *x -= factor * m);
+        }
+        state.iter_mut().zip(x).for_each(|(state, x)| *state = x as f32);
+    }
+}
+
+fn centred(report: &Report, site: usize) -> Vec<f64> {
+    let shares = report.sites[site].shares.as_ref().expect("the terms add up");
+    match shares.parts.get("centred") {
+        Some(parts) => [parts.query, parts.key].concat(),
+        None => shares.tables["centred"].concat(),
+    }
+}
+
+fn furthest(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn pieces_add_up_to_the_score_of_every_map(plan in plans()) {
+        let planted = Planted::of(&plan, every_map(plan.seed));
+        for estimator in [Estimator::Paper, Estimator::Joint] {
+            let (double, single) = (error_of_sums::<f64>(&planted, estimator), error_of_sums::<f32>(&planted, estimator));
+            prop_assert!(double <= 1e-10, "f64: {double}");
+            prop_assert!(single <= 1e-5, "f32: {single}");
+        }
+    }
+
+    /// `μ + χ + Δ = h`: with one key and one dimension at a time the score is the state, and the three terms of that part its parts.
+    #[test]
+    fn parts_add_up_to_the_state(plan in plans()) {
+        let planted = Planted::of(&plan, vec![dot()]);
+        let (query, key) = (components::<f64>(&planted, QUERY, Estimator::Joint), components::<f64>(&planted, KEY, Estimator::Joint));
+        let split = SiteSplit::new(&planted.description, &planted.description.sites[0], &query, &key).expect("sizes fit");
+        let mut breakdown = Breakdown::default();
+        for sentence in &planted.sentences {
+            split.split(sentence, &mut breakdown);
+            let (queries, keys) = (rows(&sentence.states[QUERY]), rows(&sentence.states[KEY]));
+            for (q, z) in queries.iter().enumerate() {
+                for (k, h) in keys.iter().enumerate() {
+                    for part in Part::ALL {
+                        let own = match part {
+                            Part::Temporal => key.temporal(k).to_vec(),
+                            Part::Input => key.input(sentence.source[k]).to_vec(),
+                            Part::Residual => (0..D).map(|i| h[i] - key.temporal(k)[i] - key.input(sentence.source[k])[i]).collect(),
+                        };
+                        let terms: f64 = (0..3).map(|query_part| breakdown.piece(3 * query_part + part as usize, q)[k]).sum();
+                        prop_assert!((terms - super::planted::product(z, &own)).abs() < 1e-10 * (1.0 + terms.abs()), "{part} of the key");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn centred_shares_and_the_position_bias_add_up_to_1(plan in plans()) {
+        prop_assume!(plan.lengths.start > 1);
+        let report = Planted::of(&plan, every_map(plan.seed)).explain(&Options { n_threads: 1, ..Options::default() }).report;
+        for (number, site) in report.sites.iter().enumerate() {
+            let total = centred(&report, number).iter().sum::<f64>() + site.shares.as_ref().expect("the terms add up").position_bias;
+            prop_assert!((total - 1.0).abs() < 1e-5, "{}: {total}", site.map);
+        }
+    }
+
+    #[test]
+    fn shares_of_two_halves_add_up_to_those_of_the_whole(plan in plans(), cut in 0usize..24) {
+        let planted = Planted::of(&plan, every_map(plan.seed));
+        let (n, cut) = (planted.sentences.len(), cut.min(planted.sentences.len()));
+        for site in 0..planted.description.sites.len() {
+            let mut halves = tally(&planted, site, 0..cut);
+            halves.add(&tally(&planted, site, cut..n), 1.0);
+            prop_assert!(furthest(&all_shares(&halves), &all_shares(&tally(&planted, site, 0..n))) < 1e-9);
+        }
+    }
+
+    #[test]
+    fn rotating_both_spaces_leaves_the_shares_of_dot_scores(plan in plans()) {
+        let planted = Planted::of(&plan, vec![dot(), ScoreMap::Dot { scale: 0.5 }]);
+        let mut rotated = planted.clone();
+        rotated.change(QUERY, rotation(plan.seed));
+        rotated.change(KEY, rotation(plan.seed));
+        let (before, after) = (planted.explain(&everything()).report, rotated.explain(&everything()).report);
+        for site in 0..2 {
+            for name in ["centred", "top1", "top3"] {
+                let table = |report: &Report| report.sites[site].shares.as_ref().expect("the terms add up").tables[name].concat();
+                prop_assert!(furthest(&table(&before), &table(&after)) < 1e-3, "{name}: {:?} {:?}", table(&before), table(&after));
+            }
+        }
+    }
+
+    /// Softmax ignores what is the same for every key, and so must everything that is said of attention.
+    #[test]
+    fn a_constant_on_all_keys_changes_no_centred_share_and_no_attention(plan in plans()) {
+        let maps: Vec<ScoreMap> = every_map(plan.seed).into_iter().filter(|map| !map.is_additive()).collect();
+        let planted = Planted::of(&plan, maps);
+        let constant = Random::new(plan.seed).vector(D, 1.0);
+        let mut moved = planted.clone();
+        moved.change(KEY, |state| state.iter_mut().zip(&constant).for_each(|(x, c)| *x += *c as f32));
+        let (before, after) = (planted.explain(&everything()).report, moved.explain(&everything()).report);
+        for (site, (was, is)) in before.sites.iter().zip(&after.sites).enumerate() {
+            prop_assert!(furthest(&centred(&before, site), &centred(&after, site)) < 1e-3, "{}", was.map);
+            for (name, rebuilt) in &was.rebuilt {
+                prop_assert!((rebuilt.tv - is.rebuilt[name].tv).abs() < 1e-4, "{}, {name}: {} {}", was.map, rebuilt.tv, is.rebuilt[name].tv);
+                prop_assert!((rebuilt.kl - is.rebuilt[name].kl).abs() < 1e-3 * (1.0 + rebuilt.kl), "{}, {name}", was.map);
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_sentences_is_irrelevant_for_the_whole_report(plan in plans(), turn in 0usize..24) {
+        let planted = Planted::of(&plan, every_map(plan.seed));
+        let mut turned = planted.clone();
+        let n = turned.sentences.len();
+        turned.sentences.rotate_left(turn % n);
+        turned.sentences.reverse();
+        let (one, other) = (planted.explain(&everything()).report, turned.explain(&everything()).report);
+        let (mut one, mut other) = (comparable(&one), comparable(&other));
+        // Equally bad sentences are listed as they come.
+        let values = |report: &Value| report["ranking"]["sentences"].as_array().expect("a list").iter().map(|s| s["value"].clone()).collect::<Vec<_>>();
+        let values = (Value::Array(values(&one)), Value::Array(values(&other)));
+        prop_assert_eq!(difference(&values.0, &values.1, 1e-4, "ranking"), None);
+        (one["ranking"], other["ranking"]) = (Value::Null, Value::Null);
+        prop_assert_eq!(difference(&one, &other, 2e-3, ""), None);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// 150 sentences are three batches.
+    #[test]
+    fn any_number_of_threads_gives_the_same_report_bit_for_bit(plan in plans()) {
+        let planted = Planted::of(&Plan { n_sentences: 150, ..plan }, every_map(plan.seed));
+        let text = |n_threads: usize| planted.explain(&Options { n_threads, ..everything() }).report.to_json();
+        let one = text(1);
+        prop_assert!(one == text(2) && one == text(3));
+    }
+
+    #[test]
+    fn intervals_hold_the_estimate_and_can_be_repeated(plan in plans()) {
+        prop_assume!(plan.lengths.start > 1);
+        let planted = Planted::of(&Plan { n_sentences: 60, ..plan }, every_map(plan.seed));
+        let options = Options { bootstrap: 200, n_threads: 1, ..Options::default() };
+        let report = planted.explain(&options).report;
+        prop_assert_eq!(&report, &planted.explain(&options).report);
+        for (number, site) in report.sites.iter().enumerate() {
+            let intervals = site.intervals.as_ref().expect("they were asked for");
+            for (share, [low, high]) in centred(&report, number).iter().zip(&intervals.shares["centred"]) {
+                prop_assert!(low - 1e-9 <= *share && *share <= high + 1e-9, "{}: {share} in {low}..{high}", site.map);
+            }
+            for (name, [tv, _, argmax]) in &intervals.rebuilt {
+                let rebuilt = &site.rebuilt[name];
+                prop_assert!(tv[0] - 1e-9 <= rebuilt.tv && rebuilt.tv <= tv[1] + 1e-9, "{name}: {} in {tv:?}", rebuilt.tv);
+                prop_assert!(argmax[0] - 1e-9 <= rebuilt.argmax && rebuilt.argmax <= argmax[1] + 1e-9, "{name}");
+            }
+        }
+    }
+}
+
+/// The error of a mean falls with the root of their number: sixteen times the sentences, a quarter of the width.
+#[test]
+fn fewer_sentences_give_wider_intervals() {
+    let width = |n_sentences: usize| {
+        let planted = Planted::of(&Plan { n_sentences, ..Plan::default() }, vec![dot()]);
+        let report = planted.explain(&Options { bootstrap: 200, ..Options::default() }).report;
+        let intervals = report.sites[0].intervals.clone().expect("they were asked for");
+        intervals.shares["centred"].iter().map(|[low, high]| high - low).sum::<f64>()
+    };
+    let (few, many) = (width(40), width(640));
+    assert!(few > 2.5 * many && few < 6.5 * many, "{few} {many}");
+}
+
+/// Two sentences of one target step: the query is +1 after word 1 and −1 after word 2, so μ_q = 0 and χ_q = ±1; the keys are 1 and 3 at
+/// their two steps whatever the word, so χ_k = 0. Every score is the query's input part times the key's temporal part: row 1, column 0,
+/// which is called `ti` where the encoder's part comes first.
+#[test]
+fn rows_are_the_querys_parts_and_columns_the_keys() {
+    let mut planted = Planted::of(&Plan { n_sentences: 2, lengths: 2..3, ..Plan::default() }, vec![dot()]);
+    let state = |x: f32| [x, 0.0, 0.0, 0.0, 0.0];
+    for (number, sentence) in planted.sentences.iter_mut().enumerate() {
+        let word = 1 + number as Token;
+        (sentence.source, sentence.fed, sentence.predicted, sentence.target) = (vec![3, 3], vec![word], vec![word], Some(vec![word]));
+        sentence.states[QUERY] = state(if number == 0 { 1.0 } else { -1.0 }).to_vec();
+        sentence.states[KEY] = [state(1.0), state(3.0)].concat();
+    }
+    (0..2).for_each(|sentence| planted.attend(sentence));
+    let report = planted.explain(&Options::default()).report;
+    let shares = report.sites[0].shares.as_ref().expect("the terms add up");
+    for name in ["centred", "top1", "top1_centred"] {
+        assert_eq!(shares.tables[name], [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], "{name}");
+    }
+    assert_eq!(report.sites[0].by_step.as_ref().expect("the terms add up").measures["centred"][0][3], 1.0);
+}
