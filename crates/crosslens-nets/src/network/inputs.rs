@@ -28,7 +28,7 @@ pub(crate) struct InputSpace {
 }
 
 impl InputSpace {
-    fn n_tokens(&self) -> usize {
+    pub(crate) fn n_tokens(&self) -> usize {
         self.n_words + usize::from(self.has_start)
     }
 }

@@ -21,6 +21,7 @@ mod packing;
 mod positions;
 mod prepared;
 mod readout;
+mod recurrence;
 mod rows;
 mod shard;
 
@@ -33,6 +34,7 @@ pub use config::{Cell, Family, Inputs, NetworkConfig, NetworkError, Positions, S
 pub use engine::{Engine, Feeding};
 pub use layout::{Layout, Tensor};
 pub use observe::Observation;
+pub use recurrence::{ConstantInput, Place, Recurrence, RecurrenceError};
 
 use attention::Attention;
 use decoder::Decoder;

@@ -1,6 +1,7 @@
 //! The networks: golden values, gradients, laws, recordings, and runs that stop and go on.
 
 mod common;
+mod fixed_points;
 mod golden;
 mod gradients;
 mod laws;
