@@ -23,7 +23,7 @@ mod prepared;
 mod readout;
 mod recurrence;
 mod rows;
-mod shard;
+pub(crate) mod shard;
 
 use crosslens_analysis::Token;
 use crosslens_kernels::Real;

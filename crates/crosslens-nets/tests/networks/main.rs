@@ -5,5 +5,6 @@ mod fixed_points;
 mod golden;
 mod gradients;
 mod laws;
+mod probing;
 mod recording;
 mod resuming;
