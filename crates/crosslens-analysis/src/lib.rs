@@ -3,6 +3,7 @@
 
 mod components;
 pub mod explain;
+pub mod geometry;
 mod outcome;
 mod pair;
 mod part;
@@ -20,7 +21,7 @@ pub use components::{Components, Connections, Estimator, Fit, FitError, MergeErr
 pub use outcome::Outcome;
 pub use pair::Pair;
 pub use part::Part;
-pub use recordable::{Answer, AttentionRow, Fed, Intervene, RecordError, Recordable, Untouched};
+pub use recordable::{Answer, AttentionRow, Fed, Intervene, Probe, RecordError, Recordable, Untouched};
 pub use recorded::{Consumed, Description, Readout, Recorded, Side, Stream, Words};
 pub use recording::{Existing, Recording, RecordingError, RecordingWriter, SHARD_BYTES};
 pub use shares::{AverageAttention, Closeness, ClosenessTally, Diagonal, Offsets, ShareTally, TopShares};

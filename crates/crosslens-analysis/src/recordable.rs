@@ -63,6 +63,15 @@ impl Answer {
     }
 }
 
+/// An input that is no token, read at every step on both sides. Positions, where a model encodes them, stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// All zero.
+    Zero,
+    /// Every entry `1/d` where words are one-hot vectors; the mean of the words' vectors where they are learned.
+    Average,
+}
+
 /// Why a model could not be recorded or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -104,6 +113,11 @@ pub trait Recordable: Send + Sync {
 
     /// Runs the pairs under an intervention.
     fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError>;
+
+    /// The states `[step, d]` of each stream over so many steps that read no token; `None` where the model cannot do that.
+    fn probe(&self, _probe: Probe, _n_steps: usize) -> Option<Vec<Vec<f32>>> {
+        None
+    }
 
     /// The same model with fresh weights: the control.
     fn untrained(&self, seed: u64) -> Option<Box<dyn Recordable>>;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::geometry::GeometryReport;
+
 /// The schema this version writes.
 pub const REPORT_SCHEMA: &str = "crosslens-report/1";
 
@@ -28,6 +30,8 @@ pub struct Report {
     pub values: Option<BTreeMap<String, Causal>>,
     /// The model run with half of its readout; null where it cannot be run, empty where the readout has one half.
     pub readout: Option<BTreeMap<String, Causal>>,
+    /// How states, components and readouts lie to each other; null if not asked for.
+    pub geometry: Option<GeometryReport>,
     /// The worst sentences first, if they were asked for.
     pub ranking: Option<Ranking>,
     /// The file beside this one that holds single sentences.

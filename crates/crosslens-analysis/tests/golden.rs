@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::{
     AverageAttention, Breakdown, ClosenessTally, Components, Consumed, Description, Estimator, Linear, Part, Recorded, RelativeBias,
-    ScoreMap, ShareTally, Shrinkage, Side, Site, SiteKind, SiteSplit, Stream, Subset, Sums, Token, Visible, Words,
+    ScoreMap, ShareTally, Shrinkage, Side, Site, SiteKind, SiteSplit, Stream, Subset, Sums, Token, Visible, WordVariance, Words,
 };
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 const TOLERANCE: f64 = 1e-9;
+/// Words' variances are taken about components in `f32`, whose own rounding, 6e-8 of a state, is all that may differ.
+const F32_TOLERANCE: f64 = 1e-5;
 
 struct Case {
     name: String,
@@ -131,11 +133,15 @@ impl Case {
     }
 
     fn compare(&self, name: &str, found: &[f64]) {
+        self.compare_within(TOLERANCE, name, found);
+    }
+
+    fn compare_within(&self, tolerance: f64, name: &str, found: &[f64]) {
         let expected = self.get(name);
         assert_eq!(found.len(), expected.len(), "{}: length of {name}", self.name);
         for (place, (found, expected)) in found.iter().zip(expected).enumerate() {
             let error = (found - expected).abs();
-            assert!(error <= TOLERANCE * (1.0 + expected.abs()), "{}: {name}[{place}] is {found}, expected {expected}", self.name);
+            assert!(error <= tolerance * (1.0 + expected.abs()), "{}: {name}[{place}] is {found}, expected {expected}", self.name);
         }
     }
 }
@@ -195,6 +201,28 @@ fn components_and_variance_are_those_of_explicit_regressions() {
             let paper = sums.variance(Estimator::Paper, 0.0).expect("the case has states");
             let joint = sums.variance(Estimator::Joint, 0.0).expect("the case has states");
             case.compare(&format!("{side}.variance"), &[joint.time, joint.token, joint.shared, paper.rest, joint.rest]);
+        }
+    }
+}
+
+#[test]
+fn words_vary_as_the_definitions_say() {
+    for case in cases() {
+        let description = case.description();
+        let sentences = case.sentences(&description);
+        let sums = sums(&case, &description, &sentences);
+        for (number, side) in ["query", "key"].into_iter().enumerate() {
+            let excluded = case.scalars["word_variance_excludes"][side].as_array().expect("a list of tokens");
+            let is_excluded = |token: Token| excluded.iter().any(|other| other.as_u64() == Some(token.into()));
+            let components = sums[number].fit::<f32>(Estimator::Paper, Shrinkage::None).expect("the case has states").components;
+            let mut variance = WordVariance::default();
+            for sentence in &sentences {
+                let stream = &description.streams[number];
+                let tokens = sentence.tokens(stream, description.words(stream.side));
+                variance.add(&tokens, &sentence.states[number], &components, is_excluded);
+            }
+            let means = variance.means(&sums[number], &components).expect("words occur twice");
+            case.compare_within(F32_TOLERANCE, &format!("{side}.word_variance"), &means);
         }
     }
 }

@@ -73,7 +73,7 @@ impl TrainedModel {
         if let Some(untrained) = control.and_then(|seed| subject.untrained(seed)) {
             let n_pairs = sentences.len().min(CONTROL_SENTENCES);
             let corpus = Live { model: untrained.as_ref(), pair: &pair, n_pairs, fed: Fed::Own };
-            let options = Options { causal: 0, samples: 0, bootstrap: 0, rank: None, held_out: false, ..options.clone() };
+            let options = Options { causal: 0, samples: 0, bootstrap: 0, rank: None, geometry: false, held_out: false, ..options.clone() };
             let control = explain(&corpus, None, &options, progress)?;
             for (site, control) in explained.report.sites.iter_mut().zip(control.report.sites) {
                 site.control = control.shares;

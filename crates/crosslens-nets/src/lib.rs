@@ -1,5 +1,6 @@
 //! Sequence tasks and the classical encoder-decoder networks, trained with explicit gradients.
 
+pub mod fixed_points;
 pub mod network;
 mod random;
 mod subject;

@@ -3,12 +3,13 @@
 use std::sync::Mutex;
 
 use crosslens_analysis::{
-    Answer, AttentionRow, Description, Fed, Intervene, Pair, RecordError, Recordable, Recorded, Token, Untouched, Vocabulary, Words,
+    Answer, AttentionRow, Description, Fed, Intervene, Pair, Probe, RecordError, Recordable, Recorded, Token, Untouched, Vocabulary, Words,
 };
 use crosslens_kernels::Threads;
 
 use crate::network::engine::lock;
 use crate::network::hook::{Hook, Row};
+use crate::network::shard::Shard;
 use crate::network::{Engine, Feeding, Network, Observation};
 use crate::tasks::END_WORD;
 
@@ -151,6 +152,18 @@ impl Recordable for Subject {
         })
     }
 
+    /// Both sides run over `n_steps` steps, the decoder from where the encoder ends; what is fed back into a decoder is its own.
+    fn probe(&self, probe: Probe, n_steps: usize) -> Option<Vec<Vec<f32>>> {
+        if n_steps == 0 {
+            return Some(vec![Vec::new(); self.description.streams.len()]);
+        }
+        let pairs = [Pair { source: vec![0; n_steps], target: vec![0; n_steps] }];
+        let mut engine = Engine::on(self.threads.clone());
+        let look = |shard: &Shard<f32>, sentence| shard.observe(&self.network, sentence);
+        let seen = engine.watch(&self.network, &self.weights, &pairs, Feeding::Forced, Some(&NoToken(probe)), look).pop()?;
+        Some(states(seen))
+    }
+
     fn untrained(&self, seed: u64) -> Option<Box<dyn Recordable>> {
         let Description { source, target, .. } = &self.description;
         let (network, weights) = (self.network.clone(), self.network.draw_weights(seed));
@@ -158,17 +171,22 @@ impl Recordable for Subject {
     }
 }
 
-fn recorded(number: usize, pair: &Pair, observation: Observation<f32>, answer: Answer) -> Recorded {
+/// By stream.
+fn states(observation: Observation<f32>) -> Vec<Vec<f32>> {
+    vec![observation.encoder, if observation.queries.is_empty() { observation.decoder } else { observation.queries }]
+}
+
+fn recorded(number: usize, pair: &Pair, mut observation: Observation<f32>, answer: Answer) -> Recorded {
     let n_weights = pair.source.len() * pair.target.len();
     Recorded {
         number: number as u64,
         source: pair.source.clone(),
-        fed: observation.fed,
+        fed: std::mem::take(&mut observation.fed),
         predicted: answer.predicted,
         target: Some(pair.target.clone()),
         loss: Some(answer.loss),
         attention: observation.attention.chunks_exact(n_weights).map(<[f32]>::to_vec).collect(),
-        states: vec![observation.encoder, if observation.queries.is_empty() { observation.decoder } else { observation.queries }],
+        states: states(observation),
     }
 }
 
@@ -221,4 +239,23 @@ impl Hook<f32> for Rerun<'_> {
     fn readout(&self, sentence: usize, step: usize, state: &mut [f32], context: &mut [f32]) {
         self.how.readout(self.first_pair + sentence, step, state, context);
     }
+}
+
+/// A run whose inputs are no tokens.
+struct NoToken(Probe);
+
+impl Hook<f32> for NoToken {
+    fn fed(&self, _sentence: usize) -> Option<&[Token]> {
+        None
+    }
+
+    fn probe(&self) -> Option<Probe> {
+        Some(self.0)
+    }
+
+    fn weights(&self, _row: Row<'_, f32>, _weights: &mut [f32]) {}
+
+    fn values(&self, _head: usize, _sentence: usize, _states: &mut [f32]) {}
+
+    fn readout(&self, _sentence: usize, _step: usize, _state: &mut [f32], _context: &mut [f32]) {}
 }

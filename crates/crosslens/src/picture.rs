@@ -1,6 +1,7 @@
 //! Tables and heatmaps of an explanation, for a terminal.
 
 use crosslens_lab::analysis::explain::{Sample, Samples};
+use crosslens_lab::analysis::geometry::{GeometryReport, PathReport, ReadoutGeometry};
 use crosslens_lab::analysis::report::{Rebuilt, Report, SharesReport, SiteReport};
 use crosslens_lab::analysis::{Description, Part, Stream, Subset};
 
@@ -10,6 +11,8 @@ const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 const MAX_KEYS: usize = 24;
 /// Longest one.
 const MAX_QUERIES: usize = 24;
+/// Most words whose nearest readout is shown.
+const MAX_RESEMBLANCES: usize = 6;
 
 /// The whole explanation as lines.
 pub(crate) fn report(report: &Report, samples: &Samples, description: &Description, measure: &str) -> Vec<String> {
@@ -41,6 +44,69 @@ pub(crate) fn report(report: &Report, samples: &Samples, description: &Descripti
             lines.push(String::new());
             lines.extend(heatmaps(number, site, sample, description));
         }
+    }
+    if let Some(geometry) = &report.geometry {
+        lines.push(String::new());
+        lines.extend(geometry_lines(geometry));
+    }
+    lines
+}
+
+fn geometry_lines(geometry: &GeometryReport) -> Vec<String> {
+    let mut lines = vec!["geometry".to_owned()];
+    for stream in &geometry.streams {
+        if let Some(ratio) = stream.participation_ratio {
+            let held = |n: usize| 100.0 * stream.shares.iter().take(n).sum::<f64>();
+            lines.push(format!(
+                "  {:<8} states: 3 axes hold {:.0} % of the variance, 10 hold {:.0} %; participation ratio {ratio:.1}",
+                stream.name,
+                held(3),
+                held(10)
+            ));
+        }
+    }
+    for spaces in &geometry.subspaces {
+        let angles: Vec<String> = spaces.angles.iter().map(|angle| format!("{angle:.0}°")).collect();
+        lines.push(format!(
+            "  temporal paths of {} ({} dimensions) and {} ({}): principal angles {}",
+            spaces.query,
+            spaces.query_dimensions,
+            spaces.key,
+            spaces.key_dimensions,
+            angles.join(" ")
+        ));
+    }
+    lines.extend(geometry.readout.iter().flat_map(readout_lines));
+    for cosines in &geometry.cosines {
+        let words = cosines.words.iter().take(MAX_RESEMBLANCES);
+        let words: Vec<String> = words
+            .map(|word| format!("{} → {} {:.2} (next {} {:.2})", word.source, word.best, word.cosine, word.next, word.next_cosine))
+            .collect();
+        lines.push(format!("  input components are most like the readouts of: {}", words.join(", ")));
+    }
+    let alike = |path: &PathReport| {
+        let steps = path.step_correlation.map_or_else(String::new, |correlation| format!(", steps in order: correlation {correlation:.2}"));
+        format!("cosine {:.2} with its temporal path{steps}", path.cosine)
+    };
+    lines.extend(geometry.null_input.iter().map(|path| format!("  without input the {}: {}", path.stream, alike(path))));
+    if let Some(lowest) = geometry.constant_words.iter().min_by(|a, b| a.cosine.total_cmp(&b.cosine)) {
+        let word = lowest.word.as_deref().unwrap_or_default();
+        lines.push(format!("  over one word again and again the {}, lowest for `{word}`: {}", lowest.stream, alike(lowest)));
+    }
+    lines.extend(geometry.notes.iter().map(|note| format!("  {note}")));
+    lines
+}
+
+fn readout_lines(readout: &ReadoutGeometry) -> Vec<String> {
+    let halves = [("state", &readout.state), ("context", &readout.context)];
+    let mut lines = Vec::new();
+    for (name, half) in halves {
+        let Some((half, angles)) = half.as_ref().and_then(|half| Some((half, half.angles.as_ref()?))) else { continue };
+        let centred = half.centred_angles.as_ref();
+        let centred =
+            centred.map_or_else(String::new, |angles| format!("; {:.0}° to {:.0}° about their mean", angles.lowest, angles.highest));
+        let farthest = readout.simplex_angle.map_or_else(String::new, |angle| format!(" (farthest apart: {angle:.0}°)"));
+        lines.push(format!("  {name:<7} readouts of words: {:.0}° to {:.0}° apart{centred}{farthest}", angles.lowest, angles.highest));
     }
     lines
 }

@@ -26,6 +26,8 @@ pub struct Options {
     pub samples: usize,
     /// Worst sentences to list, and by what.
     pub rank: Option<Rank>,
+    /// Whether to look at how states and readouts lie to each other; costs the square of a state's width for every state.
+    pub geometry: bool,
     /// Threads; 0 for one per core.
     pub n_threads: usize,
 }
@@ -43,6 +45,7 @@ impl Default for Options {
             causal_free: false,
             samples: 8,
             rank: None,
+            geometry: false,
             n_threads: 0,
         }
     }

@@ -11,6 +11,7 @@ use super::samples::{Sample, Samples};
 use super::verdict::verdict;
 use super::{Corpus, ExplainError, Options, Phase, Progress, Rank};
 use crate::components::WordVariance;
+use crate::geometry::{Moments, PcaError, Seen, describe};
 use crate::report::*;
 use crate::{
     AverageAttention, Breakdown, ClosenessTally, Components, Description, Fit, N_PARTS, N_TERMS, Offsets, Outcome, Recorded, ShareTally,
@@ -93,6 +94,10 @@ pub fn explain(
     let checks = (second.checks.sentences > 0).then_some(&second.checks);
     let sites = (0..splits.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
     let samples = Samples { sentences: second.samples, averages: first.averages.iter().map(AverageAttention::matrix).collect() };
+    let geometry = first.moments.as_ref().map(|moments| {
+        let sums = given.unwrap_or(&first.fitted);
+        describe(&Seen { description, moments, components: &components, sums, model: corpus.model() })
+    });
     let report = Report {
         schema: REPORT_SCHEMA.into(),
         model: ModelReport { description: description.model.clone(), hash: description.model_hash.clone(), path: None },
@@ -108,6 +113,7 @@ pub fn explain(
         sites,
         values: checks.map(|checks| checks.values.iter().map(|(name, _, tally)| ((*name).into(), tally.report())).collect()),
         readout: checks.map(|checks| checks.halves.iter().map(|(name, tally)| ((*name).into(), tally.report())).collect()),
+        geometry,
         ranking: options.rank.map(|by| ranking(by, description, second.ranked)),
         samples: None,
     };
@@ -124,6 +130,8 @@ struct FirstPass {
     fitted: Vec<Sums>,
     explained: Vec<Sums>,
     averages: Vec<AverageAttention>,
+    /// By stream, of all sentences, where the geometry is asked for and the states are not too wide for it.
+    moments: Option<Vec<Result<Moments, PcaError>>>,
     n_fitted: u64,
 }
 
@@ -152,12 +160,15 @@ fn first_pass(
     // One piece of work per stream and per site, each in the order of the sentences: the sums do not depend on threads.
     enum Work {
         Stream(usize, Sums, Sums),
+        Moments(usize, Result<Moments, PcaError>),
         Site(usize, AverageAttention, Breakdown<f32>),
     }
     let streams =
         description.streams.iter().enumerate().map(|(number, stream)| Work::Stream(number, Sums::new(stream.d), Sums::new(stream.d)));
     let sites = (0..splits.len()).map(|site| Work::Site(site, AverageAttention::default(), Breakdown::default()));
-    let mut work: Vec<Work> = streams.chain(sites).collect();
+    let moments = description.streams.iter().enumerate().map(|(number, stream)| Work::Moments(number, Moments::new(stream.d)));
+    let moments = moments.take(if options.geometry { description.streams.len() } else { 0 });
+    let mut work: Vec<Work> = streams.chain(moments).chain(sites).collect();
     let mut n_fitted = 0;
     let total = corpus.n_sentences();
     for range in batches(total) {
@@ -173,6 +184,8 @@ fn first_pass(
                     sums.add_all(&chosen.map(|(sentence, tokens)| (&tokens[..], &sentence.states[*number][..])).collect::<Vec<_>>());
                 }
             }
+            Work::Moments(number, Ok(moments)) => batch.iter().for_each(|sentence| moments.add(&sentence.states[*number])),
+            Work::Moments(_, Err(_)) => {}
             Work::Site(site, average, breakdown) => {
                 for sentence in batch.iter().filter(|sentence| !options.held_out || !fits(sentence)) {
                     add_average(&splits[*site], *site, sentence, average, breakdown);
@@ -181,13 +194,15 @@ fn first_pass(
         });
         progress(Progress { phase: Phase::Fitting, done: range.end, total });
     }
-    let mut first = FirstPass { fitted: Vec::new(), explained: Vec::new(), averages: Vec::new(), n_fitted };
+    let mut first =
+        FirstPass { fitted: Vec::new(), explained: Vec::new(), averages: Vec::new(), moments: options.geometry.then(Vec::new), n_fitted };
     for work in work {
         match work {
             Work::Stream(_, fitted, explained) => {
                 first.explained.push(if options.held_out { explained } else { fitted.clone() });
                 first.fitted.push(fitted);
             }
+            Work::Moments(_, moments) => first.moments.get_or_insert_default().push(moments),
             Work::Site(_, average, _) => first.averages.push(average),
         }
     }

@@ -179,12 +179,13 @@ impl<F: Real> Engine<F> {
         let n_steps = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).max().unwrap_or(0);
         encoded.refresh(network.config.positions.zip(network.rotation()), network.d_input(), n_steps);
 
+        let probe = hook.and_then(Hook::probe);
         let context = Context { layout: &network.layout, weights, prepared };
         tables.resize_with(network.decoder_table() + 1, Table::default);
         let (source_tokens, target_tokens, encoded) = (&*source_tokens, &*target_tokens, &encoded.rows);
         threads.for_each(tables, |number, table| {
             let (layer, space, local) = network.table(number, source_tokens, target_tokens);
-            table.refresh(layer, space, local, encoded, context);
+            table.refresh(layer, space, local, encoded, context, probe);
         });
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A pass has at most one hook. Where it has none, as in training, nothing is copied and nothing is called.
 
-use crosslens_analysis::Token;
+use crosslens_analysis::{Probe, Token};
 
 /// One row of attention, about to be used.
 pub(crate) struct Row<'a, F> {
@@ -21,6 +21,11 @@ pub(crate) struct Row<'a, F> {
 pub(crate) trait Hook<F>: Sync {
     /// What the decoder reads in place of the target, as long as that; `None` for the target. Not asked where the decoder runs freely.
     fn fed(&self, sentence: usize) -> Option<&[Token]>;
+
+    /// What both sides read at every step in place of tokens; `None` for the tokens.
+    fn probe(&self) -> Option<Probe> {
+        None
+    }
 
     /// May replace a row of weights, `[source step]`.
     fn weights(&self, row: Row<'_, F>, weights: &mut [F]);

@@ -4,7 +4,7 @@
 //! for a vocabulary larger than that, once for every word that occurs) and gathered. Backwards, the rows' gradients are first added up by
 //! token, and one small product per batch gives the gradient of `W`. Positions are treated the same way.
 
-use crosslens_analysis::Token;
+use crosslens_analysis::{Probe, Token};
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, product, sum_rows, transposed_product};
 
 use super::layer::Layer;
@@ -28,7 +28,7 @@ pub(crate) struct InputSpace {
 }
 
 impl InputSpace {
-    fn n_tokens(&self) -> usize {
+    pub(crate) fn n_tokens(&self) -> usize {
         self.n_words + usize::from(self.has_start)
     }
 }
@@ -87,8 +87,17 @@ pub(crate) struct Table<F> {
 }
 
 impl<F: Real> Table<F> {
-    /// Computes the table for the weights at hand; `encoded` are the position vectors of all steps.
-    pub(crate) fn refresh(&mut self, layer: &Layer, space: &InputSpace, local: &LocalTokens, encoded: &[F], context: Context<'_, F>) {
+    /// Computes the table for the weights at hand; `encoded` are the position vectors of all steps. With a probe, every token's part is the
+    /// probe's.
+    pub(crate) fn refresh(
+        &mut self,
+        layer: &Layer,
+        space: &InputSpace,
+        local: &LocalTokens,
+        encoded: &[F],
+        context: Context<'_, F>,
+        probe: Option<Probe>,
+    ) {
         let width = layer.width();
         let weights = &context.weights[context.layout.range(layer.gates_from_input)];
         let bias = &context.weights[context.layout.range(layer.gates_bias)];
@@ -98,18 +107,21 @@ impl<F: Real> Table<F> {
             self.tokens.extend_from_slice(bias);
         }
         match space.embedding {
+            _ if probe == Some(Probe::Zero) => {}
             Some(embedding) => {
                 let embedding = &context.weights[context.layout.range(embedding)];
                 self.vectors.clear();
+                let average = probe.map(|_| mean_row(&embedding[..space.n_words * space.d], space.d));
                 for &token in &local.tokens {
-                    self.vectors.extend_from_slice(&embedding[token as usize * space.d..][..space.d]);
+                    let own = &embedding[token as usize * space.d..][..space.d];
+                    self.vectors.extend_from_slice(average.as_deref().unwrap_or(own));
                 }
                 let vectors = Matrix::new(&self.vectors, local.len(), space.d);
                 product(MatrixMut::new(&mut self.tokens, local.len(), width), vectors, map, Write::Add);
             }
             None => {
                 for (row, &token) in self.tokens.chunks_exact_mut(width).zip(&local.tokens) {
-                    if token as usize == space.n_words {
+                    if token as usize == space.n_words || probe.is_some() {
                         let share = F::of(1.0 / space.d as f64);
                         weights.chunks_exact(width).for_each(|weights| crosslens_kernels::add_scaled(row, share, weights));
                     } else {
@@ -198,4 +210,11 @@ impl<F: Real> Table<F> {
         let target = MatrixMut::new(&mut gradient[input_range], space.d, width);
         transposed_product(target, Matrix::new(encoded, n_steps, space.d), Matrix::new(by_step, n_steps, width), Write::Add, scratch);
     }
+}
+
+fn mean_row<F: Real>(rows: &[F], d: usize) -> Vec<F> {
+    let share = F::of(1.0 / (rows.len() / d) as f64);
+    let mut mean = vec![F::ZERO; d];
+    rows.chunks_exact(d).for_each(|row| crosslens_kernels::add_scaled(&mut mean, share, row));
+    mean
 }

@@ -21,8 +21,9 @@ mod packing;
 mod positions;
 mod prepared;
 mod readout;
+mod recurrence;
 mod rows;
-mod shard;
+pub(crate) mod shard;
 
 use crosslens_analysis::Token;
 use crosslens_kernels::Real;
@@ -33,6 +34,7 @@ pub use config::{Cell, Family, Inputs, NetworkConfig, NetworkError, Positions, S
 pub use engine::{Engine, Feeding};
 pub use layout::{Layout, Tensor};
 pub use observe::Observation;
+pub use recurrence::{ConstantInput, Place, Recurrence, RecurrenceError};
 
 use attention::Attention;
 use decoder::Decoder;

@@ -1,8 +1,10 @@
 //! The networks: golden values, gradients, laws, recordings, and runs that stop and go on.
 
 mod common;
+mod fixed_points;
 mod golden;
 mod gradients;
 mod laws;
+mod probing;
 mod recording;
 mod resuming;

@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Show beside them what untrained weights of the same shape give.
     #[arg(long)]
     control: bool,
+    /// Show how states, components and readouts lie to each other, and what the network does without input.
+    #[arg(long)]
+    geometry: bool,
     /// List the sentences first in which attention drifts, misses source words or is diffuse, or which have a high loss.
     #[arg(long, value_enum)]
     rank: Option<RankName>,
@@ -139,6 +142,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             RankName::Entropy => Rank::Entropy,
             RankName::Loss => Rank::Loss,
         }),
+        geometry: arguments.geometry,
         n_threads: arguments.threads,
         ..Options::default()
     };
