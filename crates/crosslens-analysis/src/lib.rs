@@ -13,6 +13,8 @@ pub mod report;
 mod shares;
 mod site;
 mod split;
+mod stats;
+mod storage;
 pub mod tsv;
 mod vocabulary;
 
@@ -26,4 +28,5 @@ pub use recording::{Existing, Recording, RecordingError, RecordingWriter, SHARD_
 pub use shares::{AverageAttention, Closeness, ClosenessTally, Diagonal, Offsets, ShareTally, TopShares};
 pub use site::{Linear, RelativeBias, ScoreMap, Site, SiteKind, Visible};
 pub use split::{Breakdown, N_PARTS, N_TERMS, SiteSplit, SplitError, Subset};
+pub use stats::{MAX_STATES, Mismatch, Stats, StatsError, StreamSums};
 pub use vocabulary::{Token, Vocabulary, VocabularyError};

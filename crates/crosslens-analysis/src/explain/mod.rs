@@ -13,5 +13,6 @@ mod verdict;
 pub use corpus::{Corpus, CorpusError, Live};
 pub use options::{ExplainError, Options, Phase, Progress, Rank};
 pub use passes::{Explained, explain};
+pub(crate) use passes::{batches, read};
 pub use samples::{Sample, Samples};
 pub use save::SaveError;
