@@ -24,7 +24,7 @@ pub use pair::Pair;
 pub use part::Part;
 pub use recordable::{Answer, AttentionRow, Fed, Intervene, RecordError, Recordable, Untouched};
 pub use recorded::{Consumed, Description, Readout, Recorded, Side, Stream, Words};
-pub use recording::{Existing, Recording, RecordingError, RecordingWriter, SHARD_BYTES};
+pub use recording::{Existing, Recording, RecordingError, RecordingWriter, SHARD_BYTES, is_recording};
 pub use shares::{AverageAttention, Closeness, ClosenessTally, Diagonal, Offsets, ShareTally, TopShares};
 pub use site::{Linear, RelativeBias, ScoreMap, Site, SiteKind, Visible};
 pub use split::{Breakdown, N_PARTS, N_TERMS, SiteSplit, SplitError, Subset};

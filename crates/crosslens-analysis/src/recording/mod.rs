@@ -110,6 +110,11 @@ impl Recording {
     }
 }
 
+/// Whether a folder is a recording, whole or not.
+pub fn is_recording(path: &Path) -> bool {
+    path.join(name::MANIFEST).exists() || path.join(name::MAPS).exists()
+}
+
 fn open_folder(path: &Path) -> Result<(Sentences, Description), RecordingError> {
     let manifest_path = path.join(name::MANIFEST);
     if !manifest_path.exists() {
