@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crosslens_analysis::{Recording, RecordingError};
+use crosslens_analysis::{Recording, RecordingError, Stats, StatsError};
 
 /// Opens a recording of one shard and reads it.
 ///
@@ -26,6 +26,14 @@ pub fn npz(input: &[u8]) -> Option<Result<usize, RecordingError>> {
     let path = folder.path().join("dump.npz");
     std::fs::write(&path, input).ok()?;
     Some(read_all(&path))
+}
+
+/// Opens sums and merges them with themselves; returns how many streams there are.
+pub fn stats(input: &[u8]) -> Option<Result<usize, StatsError>> {
+    let folder = tempfile::tempdir().ok()?;
+    let path = folder.path().join("x.stats.safetensors");
+    std::fs::write(&path, input).ok()?;
+    Some(Stats::load_merged(&[&path, &path]).map(|stats| stats.streams.len()))
 }
 
 /// How many sentences there are, after all of them were read.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Linear, Site, Token};
 
 /// The two sides of a pair.
@@ -19,6 +21,14 @@ pub enum Consumed {
     /// That of its own step.
     Current,
     /// That of the step before; at the first step the state has consumed none and stands under [`Words::init`].
+    Previous,
+}
+
+/// How [`Consumed`] stands in files.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Consumed", rename_all = "kebab-case")]
+pub(crate) enum ConsumedName {
+    Current,
     Previous,
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crosslens_analysis::explain::{ExplainError, Explained, Live, Options, Progress, explain};
+use crosslens_analysis::explain::{ExplainError, Explained, First, Live, Options, Progress, explain};
 use crosslens_analysis::tsv::{TsvError, Words, read_pairs};
-use crosslens_analysis::{Fed, Pair, Recordable, Sums};
+use crosslens_analysis::{Fed, Pair, Recordable, Recording, Sums};
 use crosslens_nets::tasks::{END_WORD, Split};
 
 use crate::TrainedModel;
@@ -85,4 +85,17 @@ impl TrainedModel {
         };
         Ok(explained)
     }
+}
+
+/// Explains the first `n_sentences` of a recording. Nothing can be run again: causal fields stay empty.
+pub fn explain_recording(
+    recording: &Recording,
+    n_sentences: u64,
+    given: Option<&[Sums]>,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Explained, ExplainError> {
+    let mut explained = explain(&First { corpus: recording, n_sentences }, given, options, progress)?;
+    explained.report.corpus.source = format!("the recording {}", recording.path().display());
+    Ok(explained)
 }

@@ -4,8 +4,8 @@ mod explaining;
 mod model;
 pub mod recipes;
 
-pub use explaining::Sentences;
-pub use model::{OpenError, TrainedModel};
+pub use explaining::{Sentences, explain_recording};
+pub use model::{OpenError, Opened, TrainedModel};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, tasks, train};

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use crosslens_analysis::{Recording, RecordingError, is_recording};
 use crosslens_nets::Subject;
 use crosslens_nets::network::{Engine, Feeding, Network, Outcome};
 use crosslens_nets::tasks::{Split, Task};
@@ -15,6 +16,21 @@ pub enum OpenError {
         /// The folder.
         path: PathBuf,
     },
+    /// Neither a run nor a recording.
+    #[error("`{path}` holds neither a run nor a recording: there is no run.toml and no recording.json in it")]
+    Neither {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Nothing is there.
+    #[error("there is no `{path}`")]
+    Nothing {
+        /// Where nothing is.
+        path: PathBuf,
+    },
+    /// A recording that cannot be read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
     /// The run has no model yet.
     #[error("`{path}` holds a run without a model or a checkpoint")]
     NoModel {
@@ -32,6 +48,30 @@ pub enum OpenError {
         /// What is wrong with it.
         source: ConfigError,
     },
+}
+
+/// What can be explained.
+pub enum Opened {
+    /// A network trained here, which can be run.
+    Model(Box<TrainedModel>),
+    /// What was recorded of any model, or dumped.
+    Recording(Box<Recording>),
+}
+
+impl Opened {
+    /// Opens the folder of a run or of a recording, or a `.npz` or `.safetensors` file of padded arrays.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        if RunFolder::at(path).holds_run() {
+            return Ok(Self::Model(Box::new(TrainedModel::open(path)?)));
+        }
+        if !path.exists() {
+            return Err(OpenError::Nothing { path: path.to_owned() });
+        }
+        if path.is_dir() && !is_recording(path) {
+            return Err(OpenError::Neither { path: path.to_owned() });
+        }
+        Ok(Self::Recording(Box::new(Recording::open(path)?)))
+    }
 }
 
 /// A network trained here, with its weights and its task.

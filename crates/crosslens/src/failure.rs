@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use crosslens_lab::OpenError;
 use crosslens_lab::analysis::explain::{ExplainError, SaveError};
 use crosslens_lab::analysis::tsv::TsvError;
+use crosslens_lab::analysis::{RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
 
 use crate::choices::nearest;
@@ -111,11 +112,37 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Folder(error) => error.into(),
+            OpenError::Recording(error) => error.into(),
+            OpenError::Neither { .. } | OpenError::Nothing { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoModel { ref path } => {
                 let hint = format!("crosslens train {} --resume", path.display());
                 Self::of(&error).hint(hint)
             }
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<RecordingError> for Failure {
+    fn from(error: RecordingError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            RecordingError::Exists { .. } => failure.hint("--overwrite, or another -o"),
+            RecordingError::Foreign { .. } => failure.hint("another -o"),
+            RecordingError::Io { source, .. } => match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::FileTooLarge | ErrorKind::QuotaExceeded => failure.hint("make room on that disk"),
+                _ => failure,
+            },
+            _ => failure,
+        }
+    }
+}
+
+impl From<StatsError> for Failure {
+    fn from(error: StatsError) -> Self {
+        match error {
+            StatsError::File(error) => error.into(),
             _ => Self::of(&error),
         }
     }

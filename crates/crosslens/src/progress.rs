@@ -1,8 +1,9 @@
-//! Shows training as it goes: a bar on a terminal, JSON lines for programs, or nothing.
+//! Shows work as it goes: a bar on a terminal; of training also JSON lines for programs, or nothing.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
+use crosslens_lab::analysis::explain::{Phase, Progress};
 use crosslens_lab::train::{Event, Metrics, Observer, Wish};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -81,5 +82,39 @@ impl Observer for Shown {
 impl Drop for Shown {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A bar that counts sentences, on a terminal.
+pub(crate) struct SentenceBar(ProgressBar);
+
+impl SentenceBar {
+    pub(crate) fn new() -> Self {
+        const TEMPLATE: &str = "{bar:30} {pos}/{len} sentences, {eta} left  {msg}";
+        let bar = ProgressBar::no_length();
+        bar.set_style(ProgressStyle::with_template(TEMPLATE).expect("the template is written here").progress_chars("━╸ "));
+        Self(bar)
+    }
+
+    /// So many of so many are done.
+    pub(crate) fn set(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+
+    /// How far an explanation is.
+    pub(crate) fn show(&self, progress: Progress) {
+        self.set(progress.done, progress.total);
+        self.0.set_message(match progress.phase {
+            Phase::Fitting => "summing states",
+            Phase::Splitting => "splitting scores",
+            Phase::Checking => "splitting scores and running the network again",
+        });
+    }
+}
+
+impl Drop for SentenceBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }

@@ -16,6 +16,7 @@ mod word_variance;
 
 pub use fit::{Components, Estimator, Fit, FitError, Shrinkage};
 pub use graph::Connections;
+pub(crate) use sums::TokenSum;
 pub use sums::{MergeError, Sums};
 pub use variance::Variance;
 pub use word_variance::WordVariance;

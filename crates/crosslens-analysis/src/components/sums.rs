@@ -29,14 +29,14 @@ pub struct Sums {
 
 /// The sums of one token.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TokenSum {
-    pub(super) token: Token,
+pub(crate) struct TokenSum {
+    pub(crate) token: Token,
     /// `m[w]`.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// `H[w]`.
-    pub(super) sum: Vec<f64>,
+    pub(crate) sum: Vec<f64>,
     /// `(t, c[w,t])` where `c` is not 0, ascending in `t`.
-    pub(super) steps: Vec<(u32, u64)>,
+    pub(crate) steps: Vec<(u32, u64)>,
 }
 
 /// Why two sums do not add up.
@@ -83,6 +83,33 @@ impl Sums {
     /// Every token seen and how often, ascending.
     pub fn token_counts(&self) -> Vec<(Token, u64)> {
         self.ascending().map(|token| (token.token, token.count)).collect()
+    }
+
+    /// Puts sums together that were kept elsewhere; none where the lengths do not fit or a token stands twice.
+    pub(crate) fn from_parts(d: usize, n: Vec<u64>, by_step: Vec<f64>, tokens: Vec<TokenSum>, squares: f64) -> Option<Self> {
+        let rows: HashMap<Token, usize> = tokens.iter().enumerate().map(|(row, token)| (token.token, row)).collect();
+        let fits = n.len().checked_mul(d) == Some(by_step.len()) && rows.len() == tokens.len();
+        (fits && tokens.iter().all(|token| token.sum.len() == d)).then_some(Self { d, n, by_step, rows, tokens, squares })
+    }
+
+    /// `H[t]`, `[step, d]`.
+    pub fn by_step(&self) -> &[f64] {
+        &self.by_step
+    }
+
+    /// By token, in the order they were first seen.
+    pub(crate) fn tokens(&self) -> &[TokenSum] {
+        &self.tokens
+    }
+
+    /// `H[w]` of every token seen, ascending.
+    pub fn by_token(&self) -> Vec<(Token, &[f64])> {
+        self.ascending().map(|token| (token.token, token.sum.as_slice())).collect()
+    }
+
+    /// `Q`.
+    pub fn squares(&self) -> f64 {
+        self.squares
     }
 
     /// Adds one sentence: `states` is `[step, d]`, `tokens` the last token consumed at each step.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Description, Fed, Pair, Recordable, Recorded};
+use crate::{Description, Fed, Pair, Recordable, Recorded, Recording};
 
 /// Why sentences cannot be had.
 pub type CorpusError = Box<dyn std::error::Error + Send + Sync>;
@@ -15,7 +15,7 @@ pub trait Corpus: Sync {
     /// How many sentences there are.
     fn n_sentences(&self) -> u64;
 
-    /// Some of them, numbered by their place in the corpus.
+    /// Some of them by their places, each with its number: of a recording the one it was recorded under, else its place.
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError>;
 
     /// The model, where it can be run again.
@@ -52,5 +52,50 @@ impl Corpus for Live<'_> {
 
     fn model(&self) -> Option<&dyn Recordable> {
         Some(self.model)
+    }
+}
+
+/// What was recorded can be explained, but not run again.
+impl Corpus for Recording {
+    fn description(&self) -> &Description {
+        self.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.len()
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        Ok(self.read(sentences)?)
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        None
+    }
+}
+
+/// The beginning of a corpus.
+pub struct First<'a> {
+    /// Of what.
+    pub corpus: &'a dyn Corpus,
+    /// How many of its sentences; all, where it has fewer.
+    pub n_sentences: u64,
+}
+
+impl Corpus for First<'_> {
+    fn description(&self) -> &Description {
+        self.corpus.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.n_sentences.min(self.corpus.n_sentences())
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.corpus.read(sentences)
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        self.corpus.model()
     }
 }

@@ -10,8 +10,9 @@ mod samples;
 mod save;
 mod verdict;
 
-pub use corpus::{Corpus, CorpusError, Live};
+pub use corpus::{Corpus, CorpusError, First, Live};
 pub use options::{ExplainError, Options, Phase, Progress, Rank};
 pub use passes::{Explained, explain};
+pub(crate) use passes::{batches, read};
 pub use samples::{Sample, Samples};
 pub use save::SaveError;

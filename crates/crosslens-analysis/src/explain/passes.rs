@@ -135,11 +135,12 @@ struct FirstPass {
     n_fitted: u64,
 }
 
-fn batches(n_sentences: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
+/// All sentences, a few at a time.
+pub(crate) fn batches(n_sentences: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
     (0..n_sentences.div_ceil(BATCH)).map(move |batch| batch * BATCH..((batch + 1) * BATCH).min(n_sentences))
 }
 
-fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<Vec<Recorded>, ExplainError> {
+pub(crate) fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<Vec<Recorded>, ExplainError> {
     let (from, to) = (range.start, range.end);
     corpus.read(range).map_err(|source| ExplainError::Corpus { from, to, source })
 }

@@ -16,9 +16,10 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::arrays::{Arrays, Numbers};
-use super::dtype::Dtype;
-use super::{RecordingError, check, npz, safetensors};
+use super::{RecordingError, check};
+use crate::storage::arrays::{Arrays, Numbers};
+use crate::storage::dtype::Dtype;
+use crate::storage::{npz, safetensors};
 use crate::{Consumed, Description, Linear, Recorded, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible, Words};
 
 const KEY_STATES: &str = "key_states";
@@ -337,7 +338,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The first so many steps of the next row.
-    fn next<N: super::dtype::Number>(&mut self, n_steps: u64) -> Result<Vec<N>, RecordingError> {
+    fn next<N: crate::storage::dtype::Number>(&mut self, n_steps: u64) -> Result<Vec<N>, RecordingError> {
         let valid = self.numbers.take(n_steps * self.d)?;
         self.numbers.skip((self.n_steps - n_steps) * self.d)?;
         Ok(valid)

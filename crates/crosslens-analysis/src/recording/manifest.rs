@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RecordingError, files, name};
+use super::{RecordingError, name};
+use crate::storage::files;
 use crate::{Consumed, Description, Side, SiteKind, Token, Visible, Words};
 
 /// Largest manifest that is read: room for the names of a few million words.
@@ -44,7 +45,7 @@ pub(super) struct StreamEntry {
     pub(super) name: String,
     #[serde(with = "SideName")]
     pub(super) side: Side,
-    #[serde(with = "ConsumedName")]
+    #[serde(with = "crate::recorded::ConsumedName")]
     pub(super) consumed: Consumed,
     pub(super) d: usize,
 }
@@ -89,13 +90,6 @@ pub(super) struct ShardEntry {
 enum SideName {
     Source,
     Target,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Consumed", rename_all = "kebab-case")]
-enum ConsumedName {
-    Current,
-    Previous,
 }
 
 #[derive(Serialize, Deserialize)]

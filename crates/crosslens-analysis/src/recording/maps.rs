@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::RecordingError;
-use super::arrays::Arrays;
-use super::dtype::Dtype;
 use super::manifest::{Manifest, ReadoutEntry, SiteEntry};
-use super::safetensors::{Tensor, Values};
+use crate::storage::arrays::Arrays;
+use crate::storage::dtype::Dtype;
+use crate::storage::safetensors::{Tensor, Values};
 use crate::{Description, Linear, Readout, RelativeBias, ScoreMap, Site, Stream};
 
 /// The arrays of one site.

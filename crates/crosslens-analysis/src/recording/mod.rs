@@ -3,25 +3,20 @@
 //! Both formats, the folder and the file that other frameworks dump, are described in `docs/format.md`. Every file is taken for hostile:
 //! sizes are checked against what is there before memory is taken, and the error names the file and what is wrong with it.
 
-mod arrays;
 mod check;
-mod dtype;
 mod error;
-mod files;
 mod import;
 mod manifest;
 mod maps;
 mod name;
-mod npy;
-mod npz;
 mod pending;
-mod safetensors;
 mod shard;
 mod writer;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::storage::{files, safetensors};
 use crate::{Description, Recorded};
 use import::Import;
 use manifest::Manifest;
@@ -113,6 +108,11 @@ impl Recording {
             }
         }
     }
+}
+
+/// Whether a folder is a recording, whole or not.
+pub fn is_recording(path: &Path) -> bool {
+    path.join(name::MANIFEST).exists() || path.join(name::MAPS).exists()
 }
 
 fn open_folder(path: &Path) -> Result<(Sentences, Description), RecordingError> {

@@ -1,7 +1,7 @@
 //! Sentences that wait to become a shard.
 
-use super::safetensors::{Tensor, Values};
 use super::{check, name};
+use crate::storage::safetensors::{Tensor, Values};
 use crate::{Description, Recorded};
 
 /// The flat arrays of a shard, growing.

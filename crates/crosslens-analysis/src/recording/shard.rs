@@ -6,9 +6,10 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::arrays::Arrays;
-use super::dtype::Dtype;
-use super::{RecordingError, check, name, safetensors};
+use super::{RecordingError, check, name};
+use crate::storage::arrays::Arrays;
+use crate::storage::dtype::Dtype;
+use crate::storage::safetensors;
 use crate::{Description, Recorded, Side};
 
 /// Sentences between two sums that are kept.

@@ -1,11 +1,13 @@
 //! Writes a recording, sentence by sentence.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::files::{self, io};
 use super::manifest::{Manifest, ShardEntry};
 use super::pending::Pending;
-use super::{RecordingError, check, maps, name, safetensors};
+use super::{RecordingError, check, maps, name};
+use crate::storage::files::{self, io};
+use crate::storage::safetensors;
 use crate::{Description, Recorded};
 
 /// Bytes after which a shard is written: large enough that a corpus makes a few files and not thousands, small enough that the sentences
@@ -125,7 +127,9 @@ impl RecordingWriter {
 }
 
 fn write_tensors(path: &Path, mut tensors: Vec<safetensors::Tensor<'_>>) -> Result<(), RecordingError> {
-    files::write_atomically(path, |file| safetensors::write(file, name::SCHEMA, &mut tensors))
+    // For people who look inside.
+    let metadata = BTreeMap::from([("format", name::SCHEMA.to_owned())]);
+    files::write_atomically(path, |file| safetensors::write(file, &metadata, &mut tensors))
 }
 
 /// Makes the folder, or empties the one that is there and may be replaced.

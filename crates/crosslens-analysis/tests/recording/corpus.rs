@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crosslens_analysis::Recording;
 use zip::CompressionMethod::{Deflated, Stored};
 
-use crate::fixtures::{DumpFile, Dumped, Small, edit_header_text, f32s, i64s, read, read_all, small_dump, small_dumped, write};
+use crate::fixtures::{DumpFile, Dumped, Small, StatsFile, edit_header_text, f32s, i64s, read, read_all, small_dump, small_dumped, write};
 
 #[expect(unreachable_pub, reason = "public in the crate of the fuzz targets")]
 #[path = "../../../../fuzz/src/lib.rs"]
@@ -23,14 +23,20 @@ fn files(target: &str) -> Vec<PathBuf> {
     files
 }
 
+/// What a target came to, with its error in words.
+fn said<E: std::fmt::Display>(result: Option<Result<usize, E>>) -> Option<Result<usize, String>> {
+    result.map(|result| result.map_err(|error| error.to_string()))
+}
+
 /// Seeds whose name begins with `good` are read, the others refused; none panics.
 #[test]
 fn seeds_are_read_or_refused() {
-    let npz = files("npz").into_iter().map(|file| (targets::npz(&read(&file)), file));
+    let npz = files("npz").into_iter().map(|file| (said(targets::npz(&read(&file))), file));
     let recordings =
-        files("recording_manifest_and_shard").into_iter().map(|file| (targets::recording_manifest_and_shard(&read(&file)), file));
-    let results: Vec<_> = npz.chain(recordings).collect();
-    assert!(results.len() >= 10, "{} seeds", results.len());
+        files("recording_manifest_and_shard").into_iter().map(|file| (said(targets::recording_manifest_and_shard(&read(&file))), file));
+    let stats = files("stats").into_iter().map(|file| (said(targets::stats(&read(&file))), file));
+    let results: Vec<_> = npz.chain(recordings).chain(stats).collect();
+    assert!(results.len() >= 15, "{} seeds", results.len());
     for (result, file) in results {
         let is_good = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("good"));
         assert_eq!(matches!(result, Some(Ok(n)) if n > 0), is_good, "{}: {result:?}", file.display());
@@ -39,8 +45,8 @@ fn seeds_are_read_or_refused() {
 
 #[test]
 fn seeds_are_small() {
-    let all = files("npz").into_iter().chain(files("recording_manifest_and_shard"));
-    assert!(all.map(|file| read(&file).len()).sum::<usize>() < 20_000);
+    let all = files("npz").into_iter().chain(files("recording_manifest_and_shard")).chain(files("stats"));
+    assert!(all.map(|file| read(&file).len()).sum::<usize>() < 30_000);
 }
 
 /// Made by the program in `docs/format.md` with NumPy 2.4.6.
@@ -87,6 +93,7 @@ fn write_seeds_where_that_is_asked_for() {
     broken("nan", &|small| small.edit_numbers(shard, "states.encoder", |bytes| bytes.fill(0xff)));
     broken("huge-shape", &|small| edit_header_text(&small.file(shard), |text| text.replacen("[4,2]", "[4611686018427387904,2]", 1)));
 
+    write_seeds_of_stats();
     let save = |name: &str, dump: &DumpFile| write(&seeds("npz").join(name), &read(&dump.path()));
     save("good-stored.npz", &DumpFile::npz(&small_dump(), Stored));
     let mut arrays = small_dump();
@@ -102,4 +109,20 @@ fn write_seeds_where_that_is_asked_for() {
     let huge = Dumped { shape: vec![1 << 60, 4], ..small_dump()[2].clone() };
     save("huge-shape.npz", &DumpFile::npz(&[huge], Stored));
     save("no-npy.npz", &DumpFile::zip(&[("key_states.npy".into(), b"{'descr'".to_vec())], Deflated));
+}
+
+fn write_seeds_of_stats() {
+    let save = |name: &str, bytes: &[u8]| write(&seeds("stats").join(name), bytes);
+    let whole = read(&StatsFile::new().path());
+    save("good", &whole);
+    save("truncated", &whole[..whole.len() - 9]);
+    let broken = |name: &str, breaking: &dyn Fn(&StatsFile)| {
+        let file = StatsFile::new();
+        breaking(&file);
+        save(name, &read(&file.path()));
+    };
+    broken("lengths-that-lie", &|file| file.edit_numbers("streams.0.c_lengths", |bytes| bytes[0] = 9));
+    broken("counts-that-lie", &|file| file.edit_numbers("streams.1.m", |bytes| bytes.fill(0xff)));
+    broken("nan", &|file| file.edit_numbers("streams.0.by_token", |bytes| bytes.fill(0xff)));
+    broken("huge-shape", &|file| edit_header_text(&file.path(), |text| text.replacen("[5,2]", "[4611686018427387904,2]", 1)));
 }

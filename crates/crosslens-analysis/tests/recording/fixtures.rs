@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::{
     Consumed, Description, Existing, Linear, Readout, Recorded, Recording, RecordingError, RecordingWriter, RelativeBias, ScoreMap, Side,
-    Site, SiteKind, Stream, Visible, Words,
+    Site, SiteKind, Stats, Stream, Visible, Words,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::allocation::largest_of;
 
 /// More than any small broken file may make a reader ask for at once.
-const LARGE: usize = 1 << 20;
+pub(crate) const LARGE: usize = 1 << 20;
 
 /// Numbers drawn from a seed (splitmix64).
 pub(crate) struct Draw(pub(crate) u64);
@@ -203,22 +203,12 @@ impl Small {
 
     /// Changes the header of a safetensors file and leaves its numbers.
     pub(crate) fn edit_header(&self, name: &str, edit: impl FnOnce(&mut Value)) {
-        edit_header_text(&self.file(name), |text| {
-            let mut header: Value = serde_json::from_str(&text).expect("a header");
-            edit(&mut header);
-            header.to_string()
-        });
+        edit_header(&self.file(name), edit);
     }
 
     /// Changes the numbers of one array.
     pub(crate) fn edit_numbers(&self, name: &str, array: &str, edit: impl FnOnce(&mut [u8])) {
-        let path = self.file(name);
-        let mut bytes = read(&path);
-        let (text, data) = header(&bytes);
-        let header: Value = serde_json::from_str(&text).expect("a header");
-        let place = |end: usize| data + header[array]["data_offsets"][end].as_u64().expect("an offset") as usize;
-        edit(&mut bytes[place(0)..place(1)]);
-        write(&path, &bytes);
+        edit_numbers(&self.file(name), array, edit);
     }
 
     /// Asserts that the recording is refused with an error that names this file and holds these words.
@@ -275,6 +265,61 @@ pub(crate) fn edit_header_text(path: &Path, edit: impl FnOnce(String) -> String)
     let (text, data) = header(&bytes);
     let text = edit(text);
     write(path, &[&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &bytes[data..]].concat());
+}
+
+/// Changes the header of a safetensors file and leaves its numbers.
+fn edit_header(path: &Path, edit: impl FnOnce(&mut Value)) {
+    edit_header_text(path, |text| {
+        let mut header: Value = serde_json::from_str(&text).expect("a header");
+        edit(&mut header);
+        header.to_string()
+    });
+}
+
+/// Changes the numbers of one array.
+fn edit_numbers(path: &Path, array: &str, edit: impl FnOnce(&mut [u8])) {
+    let mut bytes = read(path);
+    let (text, data) = header(&bytes);
+    let header: Value = serde_json::from_str(&text).expect("a header");
+    let place = |end: usize| data + header[array]["data_offsets"][end].as_u64().expect("an offset") as usize;
+    edit(&mut bytes[place(0)..place(1)]);
+    write(path, &bytes);
+}
+
+/// The sums of four sentences of the small model: the encoder reads `number 4`, the decoder `3 3`.
+pub(crate) fn small_stats() -> Stats {
+    let mut stats = Stats::new(&small_description());
+    for number in 0..4 {
+        let x = number as f32;
+        stats.streams[0].sums.add(&[number, 4], &[x, 1.0, 2.0, -0.0]);
+        stats.streams[1].sums.add(&[3, 3], &[4.0, x, 0.5, x]);
+    }
+    stats
+}
+
+/// Those sums in a file, to be broken.
+pub(crate) struct StatsFile {
+    folder: TempDir,
+}
+
+impl StatsFile {
+    pub(crate) fn new() -> Self {
+        let file = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        small_stats().save(&file.path()).expect("a written file");
+        file
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("small.stats.safetensors")
+    }
+
+    pub(crate) fn edit_header(&self, edit: impl FnOnce(&mut Value)) {
+        edit_header(&self.path(), edit);
+    }
+
+    pub(crate) fn edit_numbers(&self, array: &str, edit: impl FnOnce(&mut [u8])) {
+        edit_numbers(&self.path(), array, edit);
+    }
 }
 
 /// One array of a dump.

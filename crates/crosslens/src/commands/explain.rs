@@ -1,26 +1,29 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use crosslens_lab::analysis::explain::{Options, Phase, Progress, Rank};
-use crosslens_lab::analysis::{Estimator, Recordable, Shrinkage};
-use crosslens_lab::{Sentences, TrainedModel};
-use indicatif::{ProgressBar, ProgressStyle};
+use crosslens_lab::analysis::explain::{Explained, Options, Rank};
+use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
+use crosslens_lab::{Opened, Sentences, TrainedModel, explain_recording};
 
 use crate::failure::Failure;
+use crate::progress::SentenceBar;
 use crate::{output, picture};
 
 /// Says how a network forms its attention, in numbers and in words.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run.
-    #[arg(value_name = "DIR")]
+    /// The folder of a run, or a recording: a folder made by `crosslens record`, or a .npz or .safetensors dump of another framework.
+    #[arg(value_name = "DIR|REC")]
     model: PathBuf,
-    /// Fresh sentences of the run's task to explain it on.
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "corpus")]
-    samples: u64,
+    /// Fresh sentences of the run's task to explain it on, 1000 unless given; of a recording its first ones, all unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "corpus")]
+    samples: Option<u64>,
     /// A file of pairs instead, one a line, source and target separated by a tab.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
+    /// Sums to fit from, made by `crosslens fit` or `crosslens merge`, instead of those of the sentences explained.
+    #[arg(long, value_name = "X.stats.safetensors", conflicts_with = "held_out")]
+    components: Option<PathBuf>,
     /// Draws the sentences, the resamples and the untrained weights.
     #[arg(long, value_name = "N", default_value_t = 1_000_003)]
     seed: u64,
@@ -51,9 +54,9 @@ pub(crate) struct Arguments {
     /// List the sentences first in which attention drifts, misses source words or is diffuse, or which have a high loss.
     #[arg(long, value_enum)]
     rank: Option<RankName>,
-    /// Sentences the model is run again on with its attention changed; 0 for none.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    causal: u64,
+    /// Sentences the model is run again on with its attention changed, 1000 unless given; 0 for none.
+    #[arg(long, value_name = "N")]
+    causal: Option<u64>,
     /// Let the model feed itself then, instead of what it read before.
     #[arg(long)]
     free: bool,
@@ -115,41 +118,10 @@ impl std::str::FromStr for Shrink {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let model = TrainedModel::open(&arguments.model)?;
-    let sentences = match &arguments.corpus {
-        Some(path) => Sentences::read(path, &model)?,
-        None => Sentences::Task { seed: arguments.seed, n_samples: arguments.samples },
+    let (mut explained, description) = match Opened::open(&arguments.model)? {
+        Opened::Model(model) => explain_model(arguments, &model)?,
+        Opened::Recording(recording) => explain_recorded(arguments, &recording)?,
     };
-    let options = Options {
-        estimator: match arguments.estimator {
-            EstimatorName::Paper => Estimator::Paper,
-            EstimatorName::Joint => Estimator::Joint,
-        },
-        shrinkage: match arguments.shrink {
-            None => Shrinkage::None,
-            Some(Shrink::By(value)) => Shrinkage::Given(value),
-            Some(Shrink::Auto) => Shrinkage::Estimated,
-        },
-        held_out: arguments.held_out,
-        k: arguments.k.into(),
-        bootstrap: arguments.bootstrap.into(),
-        seed: arguments.seed,
-        causal: arguments.causal,
-        causal_free: arguments.free,
-        rank: arguments.rank.map(|rank| match rank {
-            RankName::Drift => Rank::Drift,
-            RankName::Coverage => Rank::Coverage,
-            RankName::Entropy => Rank::Entropy,
-            RankName::Loss => Rank::Loss,
-        }),
-        geometry: arguments.geometry,
-        n_threads: arguments.threads,
-        ..Options::default()
-    };
-    let bar = bar();
-    let control = arguments.control.then_some(arguments.seed);
-    let mut explained = model.explain(&sentences, None, &options, control, &mut |progress| show(&bar, progress))?;
-    bar.finish_and_clear();
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
     if let Some(path) = &arguments.save {
         explained.save(path)?;
@@ -163,8 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         SharesName::Centred => "centred".to_owned(),
         SharesName::Topk => format!("top{}", arguments.k),
     };
-    let subject = model.subject(1).map_err(|error| Failure::refused(format!("cannot start a thread: {error}")))?;
-    picture::report(&explained.report, &explained.samples, subject.description(), &measure).iter().for_each(|line| output::result(line));
+    picture::report(&explained.report, &explained.samples, &description, &measure).iter().for_each(|line| output::result(line));
     if let Some(ranking) = &explained.report.ranking {
         output::result("");
         output::result(&format!("sentences by {}, the worst first", ranking.by));
@@ -173,24 +144,77 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     if arguments.save.is_none() {
-        output::note(&format!("next: crosslens explain {} --save report.json --bootstrap 200 --control", arguments.model.display()));
+        let control = if explained.report.task.can_rerun { " --control" } else { "" };
+        output::note(&format!("next: crosslens explain {} --save report.json --bootstrap 200{control}", arguments.model.display()));
     }
     Ok(())
 }
 
-fn bar() -> ProgressBar {
-    const TEMPLATE: &str = "{bar:30} {pos}/{len} sentences, {eta} left  {msg}";
-    let bar = ProgressBar::no_length();
-    bar.set_style(ProgressStyle::with_template(TEMPLATE).expect("the template is written here").progress_chars("━╸ "));
-    bar
+fn explain_model(arguments: &Arguments, model: &TrainedModel) -> Result<(Explained, Description), Failure> {
+    let sentences = match &arguments.corpus {
+        Some(path) => Sentences::read(path, model)?,
+        None => Sentences::Task { seed: arguments.seed, n_samples: arguments.samples.unwrap_or(1000) },
+    };
+    let subject = model.subject(1).map_err(|error| Failure::refused(format!("cannot start a thread: {error}")))?;
+    let given = given_sums(arguments.components.as_deref(), &arguments.model, subject.description())?;
+    let control = arguments.control.then_some(arguments.seed);
+    let bar = SentenceBar::new();
+    let explained = model.explain(&sentences, given.as_deref(), &options(arguments), control, &mut |progress| bar.show(progress))?;
+    Ok((explained, subject.description().clone()))
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
-    bar.set_length(progress.total);
-    bar.set_position(progress.done);
-    bar.set_message(match progress.phase {
-        Phase::Fitting => "summing states",
-        Phase::Splitting => "splitting scores",
-        Phase::Checking => "splitting scores and running the network again",
-    });
+fn explain_recorded(arguments: &Arguments, recording: &Recording) -> Result<(Explained, Description), Failure> {
+    let asked = [("--control", arguments.control), ("--causal", arguments.causal.is_some_and(|n| n > 0)), ("--free", arguments.free)];
+    if let Some((option, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
+        let message = format!("`{}` is a recording, which cannot be run again: {option} needs the model", arguments.model.display());
+        return Err(Failure::refused(message).hint(format!("leave {option} out, or explain the run itself")));
+    }
+    if arguments.corpus.is_some() {
+        let message = format!("`{}` is a recording, which has its own sentences: --corpus needs the model", arguments.model.display());
+        return Err(Failure::refused(message).hint("leave --corpus out, or explain the run itself"));
+    }
+    let given = given_sums(arguments.components.as_deref(), &arguments.model, recording.description())?;
+    let n_sentences = arguments.samples.unwrap_or(u64::MAX);
+    let bar = SentenceBar::new();
+    let explained = explain_recording(recording, n_sentences, given.as_deref(), &options(arguments), &mut |progress| bar.show(progress))?;
+    Ok((explained, recording.description().clone()))
+}
+
+/// The sums of a file, which must be those of the model.
+pub(crate) fn given_sums(path: Option<&Path>, model: &Path, description: &Description) -> Result<Option<Vec<Sums>>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let differ = |mismatch: Mismatch| {
+        let message = format!("the sums in `{}` are not those of `{}`: {mismatch}", path.display(), model.display());
+        Failure::refused(message).hint(format!("crosslens fit {} -o {}", model.display(), path.display()))
+    };
+    Stats::load(path)?.sums_for(description).map(Some).map_err(differ)
+}
+
+fn options(arguments: &Arguments) -> Options {
+    Options {
+        estimator: match arguments.estimator {
+            EstimatorName::Paper => Estimator::Paper,
+            EstimatorName::Joint => Estimator::Joint,
+        },
+        shrinkage: match arguments.shrink {
+            None => Shrinkage::None,
+            Some(Shrink::By(value)) => Shrinkage::Given(value),
+            Some(Shrink::Auto) => Shrinkage::Estimated,
+        },
+        held_out: arguments.held_out,
+        k: arguments.k.into(),
+        bootstrap: arguments.bootstrap.into(),
+        seed: arguments.seed,
+        causal: arguments.causal.unwrap_or(1000),
+        causal_free: arguments.free,
+        rank: arguments.rank.map(|rank| match rank {
+            RankName::Drift => Rank::Drift,
+            RankName::Coverage => Rank::Coverage,
+            RankName::Entropy => Rank::Entropy,
+            RankName::Loss => Rank::Loss,
+        }),
+        geometry: arguments.geometry,
+        n_threads: arguments.threads,
+        ..Options::default()
+    }
 }

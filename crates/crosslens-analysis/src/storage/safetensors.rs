@@ -8,13 +8,14 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::RecordingError;
 use super::arrays::{Array, Arrays, Place};
 use super::dtype::Dtype;
 use super::files::{self, io};
+use crate::RecordingError;
 
 /// Largest header that is read. An array takes about 100 bytes of it: room for some 80,000 arrays.
 const MAX_HEADER_BYTES: u64 = 8 << 20;
@@ -34,7 +35,7 @@ struct Entry {
 }
 
 /// Opens a file by its header.
-pub(super) fn open(path: &Path) -> Result<Arrays, RecordingError> {
+pub(crate) fn open(path: &Path) -> Result<Arrays, RecordingError> {
     let (mut file, length) = files::open(path)?;
     let truncated = |expected| RecordingError::Truncated { path: path.to_owned(), expected, found: length };
     if length < LENGTH_BYTES {
@@ -54,7 +55,7 @@ pub(super) fn open(path: &Path) -> Result<Arrays, RecordingError> {
     file.read_exact(&mut header).map_err(io("read", path))?;
     let header: Header = serde_json::from_slice(&header)
         .map_err(|error| RecordingError::Damaged { path: path.to_owned(), what: format!("header: {error}") })?;
-    place(path, header.0, data, length)
+    Ok(place(path, header.entries, data, length)?.with_metadata(header.metadata))
 }
 
 /// Checks where the arrays lie and gives them their places.
@@ -94,8 +95,12 @@ fn place(path: &Path, mut entries: Vec<(String, Entry)>, data: u64, length: u64)
     }
 }
 
-/// The arrays a header lists, each as often as it is there.
-struct Header(Vec<(String, Entry)>);
+/// The arrays a header lists, each as often as it is there, and what it says besides, as far as that is text.
+#[derive(Default)]
+struct Header {
+    entries: Vec<(String, Entry)>,
+    metadata: BTreeMap<String, String>,
+}
 
 impl<'de> Deserialize<'de> for Header {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -109,16 +114,19 @@ impl<'de> Deserialize<'de> for Header {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
-                let mut entries = Vec::new();
+                let mut header = Header::default();
                 while let Some(name) = map.next_key::<String>()? {
                     if name == METADATA {
-                        map.next_value::<IgnoredAny>()?;
+                        if let Value::Object(metadata) = map.next_value()? {
+                            let text = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
+                            header.metadata = metadata.into_iter().filter_map(text).collect();
+                        }
                     } else {
                         let entry = map.next_value().map_err(|error| A::Error::custom(format!("array `{name}`: {error}")))?;
-                        entries.push((name, entry));
+                        header.entries.push((name, entry));
                     }
                 }
-                Ok(Header(entries))
+                Ok(header)
             }
         }
 
@@ -128,15 +136,15 @@ impl<'de> Deserialize<'de> for Header {
 
 /// An array to be written.
 #[derive(Debug)]
-pub(super) struct Tensor<'a> {
-    pub(super) name: String,
-    pub(super) shape: Vec<u64>,
-    pub(super) values: Values<'a>,
+pub(crate) struct Tensor<'a> {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) values: Values<'a>,
 }
 
 /// Its numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Values<'a> {
+pub(crate) enum Values<'a> {
     U8(&'a [u8]),
     U32(&'a [u32]),
     U64(&'a [u64]),
@@ -187,11 +195,11 @@ fn write_numbers<N: Copy, const BYTES: usize>(file: &mut dyn Write, numbers: &[N
     Ok(())
 }
 
-/// Writes arrays, those of wide numbers first, so that all lie at multiples of their size. `format` is kept for people who look inside.
-pub(super) fn write(file: &mut dyn Write, format: &str, tensors: &mut [Tensor<'_>]) -> std::io::Result<()> {
+/// Writes arrays, those of wide numbers first, so that all lie at multiples of their size, with `metadata` by name.
+pub(crate) fn write(file: &mut dyn Write, metadata: &BTreeMap<&str, String>, tensors: &mut [Tensor<'_>]) -> std::io::Result<()> {
     tensors.sort_by(|a, b| b.values.dtype().n_bytes().cmp(&a.values.dtype().n_bytes()).then_with(|| a.name.cmp(&b.name)));
 
-    let mut header = format!("{{\"{METADATA}\":{}", serde_json::to_string(&BTreeMap::from([("format", format)]))?);
+    let mut header = format!("{{\"{METADATA}\":{}", serde_json::to_string(metadata)?);
     let mut first = 0;
     for tensor in tensors.iter() {
         let dtype = tensor.values.dtype();

@@ -2,7 +2,7 @@
 
 /// A type of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dtype {
+pub(crate) enum Dtype {
     U8,
     I8,
     U16,
@@ -36,25 +36,25 @@ const TABLE: [(Dtype, &str, &str, usize); 12] = [
 
 impl Dtype {
     /// Types that hold real numbers.
-    pub(super) const FLOATS: [Self; 4] = [Self::F16, Self::Bf16, Self::F32, Self::F64];
+    pub(crate) const FLOATS: [Self; 4] = [Self::F16, Self::Bf16, Self::F32, Self::F64];
     /// Types that hold whole numbers.
-    pub(super) const INTEGERS: [Self; 8] = [Self::U8, Self::I8, Self::U16, Self::I16, Self::U32, Self::I32, Self::U64, Self::I64];
+    pub(crate) const INTEGERS: [Self; 8] = [Self::U8, Self::I8, Self::U16, Self::I16, Self::U32, Self::I32, Self::U64, Self::I64];
 
-    pub(super) fn from_safetensors(name: &str) -> Option<Self> {
+    pub(crate) fn from_safetensors(name: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
-    pub(super) fn from_npy(name: &str) -> Option<Self> {
+    pub(crate) fn from_npy(name: &str) -> Option<Self> {
         TABLE.iter().find(|row| !row.2.is_empty() && row.2 == name).map(|row| row.0)
     }
 
     /// Its name in safetensors headers and messages.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.row().1
     }
 
     /// Bytes of one number.
-    pub(super) fn n_bytes(self) -> usize {
+    pub(crate) fn n_bytes(self) -> usize {
         self.row().3
     }
 
@@ -64,7 +64,7 @@ impl Dtype {
 }
 
 /// A number that can be read from any type that holds its value.
-pub(super) trait Number: Sized {
+pub(crate) trait Number: Sized {
     /// The number in `bytes`, which are as many as the type has; none where it does not fit.
     fn decode(dtype: Dtype, bytes: &[u8]) -> Option<Self>;
 

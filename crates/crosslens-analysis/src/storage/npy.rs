@@ -15,7 +15,7 @@ const MAX_AXES: usize = 64;
 
 /// Why an npy file cannot be read.
 #[derive(Debug, PartialEq)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// It does not follow the format.
     Damaged(String),
     /// Its numbers have a type that is not read.
@@ -31,7 +31,7 @@ struct Header {
 }
 
 /// Reads an array from the bytes of a whole file, keeping its numbers.
-pub(super) fn read(mut bytes: Vec<u8>) -> Result<Array, Trouble> {
+pub(crate) fn read(mut bytes: Vec<u8>) -> Result<Array, Trouble> {
     let (text, data) = split(&bytes)?;
     let header = Parser { text }.header()?;
     let dtype = Dtype::from_npy(&header.descr).ok_or(Trouble::Dtype(header.descr))?;

@@ -10,10 +10,10 @@ use std::path::Path;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::RecordingError;
 use super::arrays::{Array, Arrays};
 use super::files::{self, io};
 use super::npy::{self, Trouble};
+use crate::RecordingError;
 
 /// Largest sum of decoded arrays.
 const MAX_BYTES: u64 = 4 << 30;
@@ -23,7 +23,7 @@ const MAX_GROWTH: u64 = 100;
 const SMALL_BYTES: u64 = 16 << 20;
 
 /// Opens a file and decodes its arrays, which must be among those that are known.
-pub(super) fn open(path: &Path, is_known: impl Fn(&str) -> bool) -> Result<Arrays, RecordingError> {
+pub(crate) fn open(path: &Path, is_known: impl Fn(&str) -> bool) -> Result<Arrays, RecordingError> {
     let (file, length) = files::open(path)?;
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| trouble(path, error))?;
     let damaged = |what: &str| RecordingError::Damaged { path: path.to_owned(), what: what.to_owned() };

@@ -5,18 +5,18 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use super::RecordingError;
+use crate::RecordingError;
 
 /// How the names of temporary files begin.
 const TEMPORARY: &str = ".crosslens-";
 
 /// Turns the system's complaint about a path into ours.
-pub(super) fn io(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RecordingError {
+pub(crate) fn io(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RecordingError {
     move |source| RecordingError::Io { action, path: path.to_owned(), source }
 }
 
 /// Opens an ordinary file; also returns how long it is. Pipes and devices are refused before they can block.
-pub(super) fn open(path: &Path) -> Result<(File, u64), RecordingError> {
+pub(crate) fn open(path: &Path) -> Result<(File, u64), RecordingError> {
     let metadata = std::fs::metadata(path).map_err(io("read", path))?;
     if !metadata.is_file() {
         return Err(RecordingError::NotARecording { path: path.to_owned(), what: "it is not a file" });
@@ -27,7 +27,7 @@ pub(super) fn open(path: &Path) -> Result<(File, u64), RecordingError> {
 }
 
 /// Reads a whole file of at most so many bytes.
-pub(super) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, RecordingError> {
+pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, RecordingError> {
     let (file, length) = open(path)?;
     let too_large = |bytes| RecordingError::TooLarge { path: path.to_owned(), what: "text".into(), bytes, most };
     if length > most {
@@ -39,7 +39,7 @@ pub(super) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, RecordingE
 }
 
 /// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.
-pub(super) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RecordingError> {
+pub(crate) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RecordingError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let replace = || {
         let mut file = new_file_in(folder)?;
@@ -59,7 +59,7 @@ pub(super) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -
 }
 
 /// Whether a file is one that a killed writer left.
-pub(super) fn is_temporary(name: &OsStr) -> bool {
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with(TEMPORARY)
 }
 

@@ -5,21 +5,21 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::RecordingError;
 use super::dtype::{Dtype, Number};
 use super::files::{self, io};
+use crate::RecordingError;
 
 /// One array: its numbers lie in rows, the last axis fastest.
 #[derive(Debug)]
-pub(super) struct Array {
-    pub(super) dtype: Dtype,
-    pub(super) shape: Vec<u64>,
-    pub(super) place: Place,
+pub(crate) struct Array {
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) place: Place,
 }
 
 /// Where an array's bytes are.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// In the file, from this byte on.
     File(u64),
     /// Here.
@@ -28,7 +28,7 @@ pub(super) enum Place {
 
 impl Array {
     /// How many bytes the shape asks for; none where that is no number a machine can count.
-    pub(super) fn n_bytes(dtype: Dtype, shape: &[u64]) -> Option<u64> {
+    pub(crate) fn n_bytes(dtype: Dtype, shape: &[u64]) -> Option<u64> {
         let count = shape.iter().try_fold(1u64, |product, size| product.checked_mul(*size))?;
         count.checked_mul(dtype.n_bytes() as u64)
     }
@@ -41,27 +41,38 @@ impl Array {
 
 /// The arrays of one file.
 #[derive(Debug)]
-pub(super) struct Arrays {
+pub(crate) struct Arrays {
     path: PathBuf,
     arrays: BTreeMap<String, Array>,
+    /// What the header says besides.
+    metadata: BTreeMap<String, String>,
 }
 
 impl Arrays {
-    pub(super) fn new(path: &Path, arrays: BTreeMap<String, Array>) -> Self {
-        Self { path: path.to_owned(), arrays }
+    pub(crate) fn new(path: &Path, arrays: BTreeMap<String, Array>) -> Self {
+        Self { path: path.to_owned(), arrays, metadata: BTreeMap::new() }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn with_metadata(self, metadata: BTreeMap<String, String>) -> Self {
+        Self { metadata, ..self }
+    }
+
+    /// What the header says under a name, besides its arrays.
+    pub(crate) fn metadata(&self, name: &str) -> Option<&str> {
+        self.metadata.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether there is an array of that name.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.arrays.contains_key(name)
     }
 
     /// Fails for the first array whose name is not known.
-    pub(super) fn refuse_unknown(&self, is_known: impl Fn(&str) -> bool) -> Result<(), RecordingError> {
+    pub(crate) fn refuse_unknown(&self, is_known: impl Fn(&str) -> bool) -> Result<(), RecordingError> {
         match self.arrays.keys().find(|name| !is_known(name)) {
             Some(name) => Err(RecordingError::UnknownArray { path: self.path.clone(), name: name.clone() }),
             None => Ok(()),
@@ -73,7 +84,7 @@ impl Arrays {
     }
 
     /// The shape of an array of one of these types and so many axes.
-    pub(super) fn shape<const AXES: usize>(&self, name: &str, dtypes: &[Dtype]) -> Result<[u64; AXES], RecordingError> {
+    pub(crate) fn shape<const AXES: usize>(&self, name: &str, dtypes: &[Dtype]) -> Result<[u64; AXES], RecordingError> {
         let array = self.get(name)?;
         if !dtypes.contains(&array.dtype) {
             return Err(RecordingError::Dtype {
@@ -91,17 +102,17 @@ impl Arrays {
     }
 
     /// Fails unless an array has one of these types and this shape.
-    pub(super) fn expect<const AXES: usize>(&self, name: &str, dtypes: &[Dtype], shape: [u64; AXES]) -> Result<(), RecordingError> {
+    pub(crate) fn expect<const AXES: usize>(&self, name: &str, dtypes: &[Dtype], shape: [u64; AXES]) -> Result<(), RecordingError> {
         let found = self.shape(name, dtypes)?;
         if found == shape { Ok(()) } else { Err(self.misshapen(name, &found, &format!("{shape:?}"))) }
     }
 
-    pub(super) fn misshapen(&self, name: &str, found: &[u64], expected: &str) -> RecordingError {
+    pub(crate) fn misshapen(&self, name: &str, found: &[u64], expected: &str) -> RecordingError {
         RecordingError::Shape { path: self.path.clone(), name: name.to_owned(), found: found.to_vec(), expected: expected.to_owned() }
     }
 
     /// An array's numbers, beginning with the one at `start`.
-    pub(super) fn numbers<'a>(&'a self, name: &'a str, start: u64) -> Result<Numbers<'a>, RecordingError> {
+    pub(crate) fn numbers<'a>(&'a self, name: &'a str, start: u64) -> Result<Numbers<'a>, RecordingError> {
         let array = self.get(name)?;
         let mut numbers = Numbers { path: &self.path, name, dtype: array.dtype, left: array.count(), source: Source::Memory(&[]) };
         numbers.source = match &array.place {
@@ -117,7 +128,7 @@ impl Arrays {
     }
 
     /// All numbers of an array.
-    pub(super) fn all<N: Number>(&self, name: &str) -> Result<Vec<N>, RecordingError> {
+    pub(crate) fn all<N: Number>(&self, name: &str) -> Result<Vec<N>, RecordingError> {
         let mut numbers = self.numbers(name, 0)?;
         numbers.take(numbers.left)
     }
@@ -125,7 +136,7 @@ impl Arrays {
 
 /// Reads an array from front to back.
 #[derive(Debug)]
-pub(super) struct Numbers<'a> {
+pub(crate) struct Numbers<'a> {
     path: &'a Path,
     name: &'a str,
     dtype: Dtype,
@@ -141,7 +152,7 @@ enum Source<'a> {
 
 impl Numbers<'_> {
     /// The next `count` numbers. Memory is taken only for numbers that are there.
-    pub(super) fn take<N: Number>(&mut self, count: u64) -> Result<Vec<N>, RecordingError> {
+    pub(crate) fn take<N: Number>(&mut self, count: u64) -> Result<Vec<N>, RecordingError> {
         if count > self.left {
             return Err(self.damaged("fewer numbers than its lengths ask for"));
         }
@@ -163,7 +174,7 @@ impl Numbers<'_> {
     }
 
     /// Passes over `count` numbers.
-    pub(super) fn skip(&mut self, count: u64) -> Result<(), RecordingError> {
+    pub(crate) fn skip(&mut self, count: u64) -> Result<(), RecordingError> {
         if count > self.left {
             return Err(self.damaged("fewer numbers than its lengths ask for"));
         }
@@ -188,7 +199,7 @@ impl Numbers<'_> {
     }
 
     /// An error that says what the array holds.
-    pub(super) fn damaged(&self, what: &str) -> RecordingError {
+    pub(crate) fn damaged(&self, what: &str) -> RecordingError {
         RecordingError::Damaged { path: self.path.to_owned(), what: format!("`{}` holds {what}", self.name) }
     }
 }
