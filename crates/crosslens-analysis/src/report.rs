@@ -65,7 +65,7 @@ pub struct CorpusReport {
 /// How well the model does on the pairs explained.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskReport {
-    /// Share of steps right; null without targets.
+    /// Share of steps right; null without targets or predictions.
     pub word_accuracy: Option<f64>,
     /// Share of sentences right.
     pub phrase_accuracy: Option<f64>,
@@ -189,9 +189,10 @@ pub struct ErrorReport {
 }
 
 impl ErrorReport {
-    /// The larger of the two.
+    /// The larger of the two; infinite where one is no number.
     pub fn worst(&self) -> f64 {
-        self.score.max(self.attention.unwrap_or(0.0))
+        let both = [self.score, self.attention.unwrap_or(0.0)];
+        if both.iter().any(|error| error.is_nan()) { f64::INFINITY } else { both[0].max(both[1]) }
     }
 }
 
@@ -233,7 +234,7 @@ pub struct Rebuilt {
     pub argmax: f64,
     /// The same for steps before the end token.
     pub content: ContentCloseness,
-    /// The model run with it in place: word accuracy, loss and more; null where it cannot be run.
+    /// The model run with it in place: word accuracy, loss and more; left out where it was not run.
     #[serde(flatten)]
     pub causal: Option<Causal>,
 }

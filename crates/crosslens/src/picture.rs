@@ -133,7 +133,9 @@ fn site_lines(site: &SiteReport, measure: &str) -> Vec<String> {
     }
     lines.push(String::new());
     lines.push(format!("  {:<22} {:>12} {:>12} {:>12} {:>8}", "attention rebuilt from", "same maximum", "distance", "words right", "loss"));
-    for name in ["temporal", "temporal+bias", "input", "residual", "temporal+input", "no-temporal", "uniform", "average"] {
+    let names =
+        ["temporal", "temporal+bias", "input", "residual", "temporal+input", "temporal+input+bias", "no-temporal", "uniform", "average"];
+    for name in names {
         if let Some(rebuilt) = site.rebuilt.get(name) {
             lines.push(rebuilt_line(name, rebuilt));
         }
@@ -150,7 +152,7 @@ fn site_lines(site: &SiteReport, measure: &str) -> Vec<String> {
     }
     let attention = site.error.attention.map_or_else(|| "not recorded".into(), |error| format!("{error:.0e}"));
     lines.push(format!(
-        "  exact: the terms add up to the score within {:.0e} of it, attention to the model's own: {attention}",
+        "  errors: the terms add up to the score within {:.0e} of it, their attention to the model's own within: {attention}",
         site.error.score
     ));
     lines
@@ -167,6 +169,7 @@ fn rebuilt_line(name: &str, rebuilt: &Rebuilt) -> String {
         "input" => "token alone",
         "residual" => "the rest alone",
         "temporal+input" => "position and token",
+        "temporal+input+bias" => "position, bias, token",
         "no-temporal" => "all but position",
         other => other,
     };
@@ -177,6 +180,7 @@ fn rebuilt_line(name: &str, rebuilt: &Rebuilt) -> String {
 fn title(measure: &str) -> String {
     match measure {
         "centred" => "share of the score's variance along the source, %".into(),
+        "top1" => "share at the highest score, %".into(),
         top => format!("share at the {} highest scores, %", top.trim_start_matches("top")),
     }
 }
@@ -201,7 +205,8 @@ fn share_lines(shares: &SharesReport, measure: &str) -> Vec<String> {
     if measure == "centred" && mean.abs() > 0.01 {
         lines.push(format!("  of the first row {:.1} is the same at every target step", 100.0 * mean));
     }
-    if shares.position_bias != 0.0 {
+    // Of variance, as the centred shares are: beside sizes at the highest scores it would mislead.
+    if measure == "centred" && shares.position_bias != 0.0 {
         lines.push(format!("  {:<10} {:>10.1}", "bias", 100.0 * shares.position_bias));
     }
     lines

@@ -75,6 +75,11 @@ impl Sums {
         self.n.iter().sum()
     }
 
+    /// Whether every state added was made of finite numbers.
+    pub fn is_finite(&self) -> bool {
+        self.squares.is_finite()
+    }
+
     /// How often each step was reached.
     pub fn step_counts(&self) -> &[u64] {
         &self.n

@@ -28,17 +28,20 @@ impl Intervene for Replaced {
 
 /// Keeps only some parts of the states that attention sums.
 struct KeptValues<'a> {
-    components: &'a Components<f32>,
+    description: &'a Description,
+    /// By stream.
+    components: &'a [Components<f32>],
     keep: &'a [Part],
-    /// By pair.
-    tokens: Vec<Vec<Token>>,
+    batch: &'a [Recorded],
 }
 
 impl Intervene for KeptValues<'_> {
-    fn values(&self, _: usize, pair: usize, states: &mut [f32]) {
-        let d = self.components.d();
-        for (step, (state, &token)) in states.chunks_exact_mut(d).zip(&self.tokens[pair]).enumerate() {
-            let parts = self.components.temporal(step).iter().zip(self.components.input(token));
+    fn values(&self, site: usize, pair: usize, states: &mut [f32]) {
+        let key = self.description.sites[site].key;
+        let (stream, components) = (&self.description.streams[key], &self.components[key]);
+        let tokens = self.batch[pair].tokens(stream, self.description.words(stream.side));
+        for (step, (state, &token)) in states.chunks_exact_mut(components.d()).zip(tokens.iter()).enumerate() {
+            let parts = components.temporal(step).iter().zip(components.input(token));
             for (h, (&temporal, &input)) in state.iter_mut().zip(parts) {
                 let parts = [temporal, input, *h - temporal - input];
                 *h = self.keep.iter().map(|&part| parts[part as usize]).sum();
@@ -157,10 +160,7 @@ impl Checks {
             }
         }
         for (_, keep, tally) in &mut self.values {
-            let stream = description.sites[0].key;
-            let words = description.words(description.streams[stream].side);
-            let tokens = batch.iter().map(|sentence| sentence.tokens(&description.streams[stream], words).into_owned()).collect();
-            run(tally, &KeptValues { components: &basis.components[stream], keep, tokens })?;
+            run(tally, &KeptValues { description, components: basis.components, keep, batch })?;
         }
         for (name, tally) in &mut self.halves {
             run(tally, &KeptHalf { keep_state: *name == "state" })?;

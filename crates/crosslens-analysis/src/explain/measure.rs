@@ -29,8 +29,9 @@ pub(super) fn variants(is_additive: bool, has_bias: bool) -> Vec<Variant> {
         Variant { name: "no-temporal", kind: VariantKind::Rebuilt(Subset::without_temporal(is_additive)) },
     ];
     if has_bias {
-        let subset = Subset::made_of(&[Part::Temporal], is_additive).with_bias();
-        all.push(Variant { name: "temporal+bias", kind: VariantKind::Rebuilt(subset) });
+        let made_of = |parts: &[Part]| VariantKind::Rebuilt(Subset::made_of(parts, is_additive).with_bias());
+        all.push(Variant { name: "temporal+bias", kind: made_of(&[Part::Temporal]) });
+        all.push(Variant { name: "temporal+input+bias", kind: made_of(&[Part::Temporal, Part::Input]) });
     }
     all.push(Variant { name: "uniform", kind: VariantKind::Uniform });
     all.push(Variant { name: "average", kind: VariantKind::Average });
@@ -46,6 +47,8 @@ pub(super) struct Measures {
     pub(super) closeness: Vec<[ClosenessTally; 2]>,
     /// `(query, key looked at, keys before the end token)` of content steps.
     pub(super) looks: Vec<(usize, usize, usize)>,
+    /// Whether every score is a number.
+    pub(super) is_finite: bool,
     /// Largest `|Σ pieces − score|`, `|score|`, `|softmax − the model's weights|`.
     pub(super) error: f64,
     pub(super) highest: f64,
@@ -65,7 +68,8 @@ pub(super) fn n_content(description: &Description, sentence: &Recorded, side: Si
         // A decoder's last step writes the end token, whatever it was fed.
         Side::Target => (sentence.target.as_ref().unwrap_or(&sentence.predicted), description.target.end),
     };
-    end.and_then(|end| tokens.iter().position(|&token| token == end)).unwrap_or(tokens.len())
+    // What was written may not be known: then every step counts.
+    end.and_then(|end| tokens.iter().position(|&token| token == end)).unwrap_or(sentence.n_steps(side))
 }
 
 /// The rows of attention of a variant.
@@ -115,6 +119,7 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
         shares: Vec::with_capacity(breakdown.n_queries()),
         closeness: vec![Default::default(); variants.len()],
         looks: Vec::new(),
+        is_finite: true,
         error: 0.0,
         highest: 0.0,
         attention_error: recorded.map(|_| 0.0),
@@ -128,6 +133,7 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
         breakdown.sum(Subset::all(is_additive), query, &mut score);
         let direct = &scores[query * breakdown.n_keys()..][..score.len()];
         for (sum, direct) in score.iter().zip(direct) {
+            measures.is_finite &= sum.is_finite() && direct.is_finite();
             measures.error = measures.error.max(f64::from((sum - direct).abs()));
             measures.highest = measures.highest.max(f64::from(direct.abs()));
         }
@@ -137,7 +143,8 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
         weights(&score, &mut truth);
         if let (Some(recorded), Some(error)) = (recorded, &mut measures.attention_error) {
             let own = &recorded[query * breakdown.n_keys()..][..truth.len()];
-            *error = truth.iter().zip(own).map(|(a, b)| f64::from((a - b).abs())).fold(*error, f64::max);
+            let larger = |a: f64, b: f64| if b.is_nan() { f64::INFINITY } else { a.max(b) };
+            *error = truth.iter().zip(own).map(|(a, b)| f64::from((a - b).abs())).fold(*error, larger);
         }
         let is_content = query < content_queries;
         for (variant, tallies) in variants.iter().zip(&mut measures.closeness) {

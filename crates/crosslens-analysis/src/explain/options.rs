@@ -123,6 +123,24 @@ pub enum ExplainError {
         /// Why.
         source: FitError,
     },
+    /// States that are no numbers.
+    #[error("the states of stream `{stream}` are not all finite numbers")]
+    States {
+        /// The stream.
+        stream: String,
+    },
+    /// Scores that are no numbers.
+    #[error("sentence {sentence}: the scores of {kind} attention, layer {layer}, head {head}, are not all finite numbers")]
+    Scores {
+        /// The sentence's number.
+        sentence: u64,
+        /// Which states ask which.
+        kind: &'static str,
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
     /// Components of other states.
     #[error(transparent)]
     Split(#[from] SplitError),

@@ -56,6 +56,11 @@ pub fn explain(
         }
     }
     let first = first_pass(corpus, options, &threads, progress)?;
+    for (stream, (fitted, explained)) in description.streams.iter().zip(first.fitted.iter().zip(&first.explained)) {
+        if !(fitted.is_finite() && explained.is_finite()) {
+            return Err(ExplainError::States { stream: stream.name.clone() });
+        }
+    }
     let mut fits = Vec::new();
     for (number, stream) in description.streams.iter().enumerate() {
         let sums = given.map_or(&first.fitted[number], |given| &given[number]);
@@ -313,6 +318,11 @@ fn second_pass(
             *measures = (0..splits.len()).map(|site| measure(&basis, site, sentence, &mut breakdown)).collect();
         });
         for (sentence, measures) in work {
+            if let Some(site) = measures.iter().position(|measures| !measures.is_finite) {
+                let site = &description.sites[site];
+                let (kind, layer, head) = (site.kind.name(), site.layer, site.head);
+                return Err(ExplainError::Scores { sentence: sentence.number, kind, layer, head });
+            }
             second.take(description, components, splits, options, sentence, measures);
         }
         if let Some(model) = corpus.model()
@@ -341,7 +351,9 @@ impl SecondPass {
         measures: Vec<Measures>,
     ) {
         self.n_sentences += 1;
-        if let Some(target) = &sentence.target {
+        if let Some(target) = &sentence.target
+            && sentence.predicted.len() == target.len()
+        {
             self.has_targets = true;
             let answer = crate::Answer { predicted: sentence.predicted.clone(), loss: sentence.loss.unwrap_or(0.0) };
             self.outcome = self.outcome.with(&answer.outcome(target));
@@ -386,8 +398,9 @@ impl SecondPass {
 
 impl SiteTotals {
     fn take(&mut self, measures: Measures, weights: &[f64]) {
+        let sentence = sum(&measures.shares);
         for ((shares, closeness), &weight) in self.resampled.iter_mut().zip(weights) {
-            measures.shares.iter().for_each(|step| shares.add(step, weight));
+            sentence.iter().for_each(|sentence| shares.add(sentence, weight));
             closeness.iter_mut().zip(&measures.closeness).for_each(|(sum, tallies)| sum.add(&tallies[0], weight));
         }
         for (step, tally) in measures.shares.into_iter().enumerate() {
@@ -406,13 +419,14 @@ impl SiteTotals {
             self.attention_error = Some(self.attention_error.unwrap_or(0.0).max(error));
         }
     }
+}
 
-    fn total(&self) -> Option<ShareTally> {
-        let (first, rest) = self.by_step.split_first()?;
-        let mut total = first.clone();
-        rest.iter().for_each(|step| total.add(step, 1.0));
-        Some(total)
-    }
+/// All steps taken together; `None` of none.
+fn sum(steps: &[ShareTally]) -> Option<ShareTally> {
+    let (first, rest) = steps.split_first()?;
+    let mut total = first.clone();
+    rest.iter().for_each(|step| total.add(step, 1.0));
+    Some(total)
 }
 
 fn site_report(
@@ -426,7 +440,7 @@ fn site_report(
     let (site, totals) = (&description.sites[number], &second.sites[number]);
     let is_additive = site.map.is_additive();
     let error = ErrorReport { score: totals.error / totals.highest.max(f64::MIN_POSITIVE), attention: totals.attention_error };
-    let total = totals.total().filter(|_| error.worst() <= MAX_ERROR);
+    let total = sum(&totals.by_step).filter(|_| error.worst() <= MAX_ERROR);
     let mut rebuilt = BTreeMap::new();
     for (place, variant) in totals.variants.iter().enumerate() {
         let [all, content] = totals.closeness[place].map(|tally| tally.mean());
@@ -435,7 +449,9 @@ fn site_report(
         rebuilt.insert(variant.name.into(), Rebuilt { tv: all.total_variation, kl: all.kl, argmax: all.argmax, content, causal });
     }
     let tv = |name: &str| rebuilt.get(name).map_or(0.0, |rebuilt: &Rebuilt| rebuilt.tv);
-    let average_attention = AverageReport { tv: tv("average"), tv_over_uniform: tv("average") / tv("uniform").max(f64::MIN_POSITIVE) };
+    // Where attention is uniform, rounding is all there would be to compare.
+    let tv_over_uniform = if tv("uniform") > 1e-6 { tv("average") / tv("uniform") } else { 0.0 };
+    let average_attention = AverageReport { tv: tv("average"), tv_over_uniform };
     let sides = |of: fn(&StreamReport) -> VarianceReport| Sides { key: of(&streams[site.key]), query: of(&streams[site.query]) };
     let mut report = SiteReport {
         kind: site.kind.name().into(),
@@ -448,7 +464,7 @@ fn site_report(
         shares: total.as_ref().map(|total| shares_report(total, is_additive)),
         control: None,
         by_step: total.as_ref().map(|_| by_step(&totals.by_step)),
-        intervals: total.as_ref().filter(|_| !totals.resampled.is_empty()).map(|_| intervals(totals)),
+        intervals: total.as_ref().and_then(|_| intervals(totals)),
         average_attention,
         diagonal: totals.offsets.most().map(|(direction, offset, share)| DiagonalReport {
             direction: direction.name().into(),
@@ -458,7 +474,7 @@ fn site_report(
         rebuilt,
         verdict: Verdict { label: String::new(), text: String::new() },
     };
-    report.verdict = verdict(&report, task);
+    report.verdict = verdict(&report, task, checks.map(|checks| checks.plain.report().word_accuracy));
     report
 }
 
@@ -502,9 +518,15 @@ fn by_step(steps: &[ShareTally]) -> ByStep {
     ByStep { rows: steps.iter().map(ShareTally::rows).collect(), measures: by_measure }
 }
 
-fn intervals(totals: &SiteTotals) -> Intervals {
+/// `None` where no resample was asked for or none drew a sentence.
+fn intervals(totals: &SiteTotals) -> Option<Intervals> {
     let mut samples: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
-    for (shares, _) in &totals.resampled {
+    // With a handful of sentences a resample may draw none of them, and says nothing.
+    let drawn: Vec<_> = totals.resampled.iter().filter(|(shares, _)| shares.rows() > 0.0).collect();
+    if drawn.is_empty() {
+        return None;
+    }
+    for (shares, _) in &drawn {
         for (name, values) in measures(shares) {
             samples.entry(name).or_default().push(values);
         }
@@ -514,15 +536,11 @@ fn intervals(totals: &SiteTotals) -> Intervals {
     };
     let mut rebuilt = BTreeMap::new();
     for (place, variant) in totals.variants.iter().enumerate() {
-        let means: Vec<_> = totals.resampled.iter().map(|(_, closeness)| closeness[place].mean()).collect();
+        let means: Vec<_> = drawn.iter().map(|(_, closeness)| closeness[place].mean()).collect();
         let of = |of: fn(&crate::Closeness) -> f64| interval(&mut means.iter().map(of).collect::<Vec<_>>());
         rebuilt.insert(variant.name.into(), [of(|c| c.total_variation), of(|c| c.kl), of(|c| c.argmax)]);
     }
-    Intervals {
-        resamples: totals.resampled.len(),
-        shares: samples.iter().map(|(name, rows)| (name.clone(), columns(rows))).collect(),
-        rebuilt,
-    }
+    Some(Intervals { resamples: drawn.len(), shares: samples.iter().map(|(name, rows)| (name.clone(), columns(rows))).collect(), rebuilt })
 }
 
 fn counts(sums: &Sums, fit: &Fit<f32>) -> CountsReport {

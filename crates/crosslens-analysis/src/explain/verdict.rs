@@ -1,39 +1,41 @@
 //! What drives a site, in words, from stated rules.
 
-use crate::report::{SiteReport, TaskReport, Verdict};
+use crate::report::{Causal, SiteReport, TaskReport, Verdict};
 
 /// A model that gets fewer words right than this does not do its task.
 const DOES_ITS_TASK: f64 = 0.95;
 /// Attention is used if uniform attention loses at least this share of the words.
 const MATTERS: f64 = 0.02;
-/// A part drives a site from this share of the score's variance along the source.
+/// A part drives a site from this share of the score's variance along the keys.
 const DRIVES: f64 = 0.6;
 /// … and if attention rebuilt from it alone keeps this share of the words that were right.
 const KEEPS: f64 = 0.9;
+/// Smaller shares are not worth a word.
+const WORTH_SAYING: f64 = 0.01;
+
+fn say(label: &str, text: String) -> Verdict {
+    Verdict { label: label.into(), text }
+}
+
+/// In percent, never `-0 %`.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", (100.0 * share).round() + 0.0)
+}
 
 /// Judges a site: the model must do its task, the shares must point one way, and running the model again must agree.
-pub(super) fn verdict(site: &SiteReport, task: &TaskReport) -> Verdict {
-    let say = |label: &str, text: String| Verdict { label: label.into(), text };
-    if site.error.score > super::passes::MAX_ERROR || site.error.attention.is_some_and(|error| error > super::passes::MAX_ERROR) {
+///
+/// `rerun` is the share of words right when the model is run again with nothing changed, on the sentences of the causal checks.
+pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<f64>) -> Verdict {
+    if site.error.worst() > super::passes::MAX_ERROR {
         return say(
             "not exact",
             format!("the terms do not add up to the model's own scores (error {:.1e}); no shares are given", site.error.worst()),
         );
     }
-    let Some((shares, mean)) = site.shares.as_ref().map(|shares| shares.totals()) else {
+    let Some(evidence) = Evidence::of(site) else {
         return say("not measured", "there are no shares to judge by".into());
     };
-    // What is the same at every step makes a head salient, not positional.
-    let temporal = shares[0] - mean + site.shares.as_ref().map_or(0.0, |shares| shares.position_bias);
-    let input = shares[1];
-    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    let of = |name: &str| site.rebuilt.get(name);
-    let argmax = |name: &str| of(name).map_or(0.0, |rebuilt| rebuilt.argmax);
-    let tendency = format!(
-        "{} of the score's variance along the source is temporal × temporal; rebuilt from position alone it picks the same source token in {} of steps",
-        percent(temporal),
-        percent(argmax("temporal"))
-    );
+    let tendency = evidence.tendency();
     if !task.can_rerun {
         return say("not rerun", format!("{tendency}; the model is not at hand to be run again"));
     }
@@ -46,44 +48,244 @@ pub(super) fn verdict(site: &SiteReport, task: &TaskReport) -> Verdict {
             format!("the model gets {} of the words right, so its attention is not judged; {tendency}", percent(accuracy)),
         );
     }
-    let kept = |name: &str| of(name).and_then(|rebuilt| rebuilt.causal.as_ref()).map(|causal| causal.word_accuracy / accuracy.max(1e-12));
-    let (Some(uniform), Some(by_time), Some(by_both), Some(without)) =
-        (kept("uniform"), kept("temporal"), kept("temporal+input"), kept("no-temporal"))
-    else {
-        return say("not rerun", format!("{tendency}; no causal check was run"));
-    };
-    if uniform > 1.0 - MATTERS {
-        return say(
-            "unused",
-            format!("uniform attention keeps {} of the words that were right: the model does not need this head", percent(uniform)),
-        );
+    match rerun.and_then(|accuracy| Kept::of(site, accuracy)) {
+        None => say("not rerun", format!("{tendency}; no causal check was run")),
+        Some(kept) => judged(&evidence, &kept),
     }
-    if temporal >= DRIVES && by_time >= KEEPS {
-        return say("positional", format!("{tendency} and keeps {} of the words that were right", percent(by_time)));
+}
+
+/// What the shares say.
+struct Evidence<'a> {
+    site: &'a SiteReport,
+    /// Centred share of what both sides owe to their steps.
+    temporal: f64,
+    /// Of that, what the query's mean gives: the same at every query step, it makes a head salient, not positional.
+    mean: f64,
+    bias: f64,
+    input: f64,
+}
+
+impl<'a> Evidence<'a> {
+    fn of(site: &'a SiteReport) -> Option<Self> {
+        let shares = site.shares.as_ref()?;
+        let ([temporal, input, _], mean) = shares.totals();
+        Some(Self { site, temporal, mean, bias: shares.position_bias, input })
     }
-    if temporal < 1.0 - DRIVES && without >= KEEPS {
+
+    /// All that is a matter of position, the bias of positions included.
+    fn by_position(&self) -> f64 {
+        self.temporal + self.bias
+    }
+
+    /// Whose tokens the keys are.
+    fn keys(&self) -> &'static str {
+        if self.site.kind == "decoder-self" { "target" } else { "source" }
+    }
+
+    /// How much of the scores position makes.
+    fn share(&self) -> String {
+        let term = if self.site.map == "additive" { "temporal" } else { "temporal × temporal" };
+        let mut text = format!("{} of the score's variance along the {} is {term}", percent(self.temporal), self.keys());
+        if self.mean.abs() >= WORTH_SAYING {
+            text += &format!(" ({} the same at every step)", percent(self.mean));
+        }
+        if self.bias.abs() >= WORTH_SAYING {
+            text += &format!(" and {} the bias of positions", percent(self.bias));
+        }
+        text
+    }
+
+    fn tendency(&self) -> String {
+        let same = self.site.rebuilt.get(with_bias(self.site, "temporal", "temporal+bias")).map_or(0.0, |rebuilt| rebuilt.argmax);
+        let keys = self.keys();
+        format!("{}; rebuilt from position alone it picks the same {keys} token in {} of steps", self.share(), percent(same))
+    }
+}
+
+/// A rebuilt attention, with the bias of positions where the site has one.
+fn with_bias<'n>(site: &SiteReport, without: &'n str, with: &'n str) -> &'n str {
+    if site.rebuilt.contains_key(with) { with } else { without }
+}
+
+/// Shares of the words that were right which stay right.
+struct Kept {
+    uniform: f64,
+    by_time: f64,
+    by_both: f64,
+    without_time: f64,
+}
+
+impl Kept {
+    fn of(site: &SiteReport, accuracy: f64) -> Option<Self> {
+        let kept = |name: &str| {
+            let causal: Option<&Causal> = site.rebuilt.get(name)?.causal.as_ref();
+            Some(causal?.word_accuracy / accuracy.max(1e-12))
+        };
+        Some(Self {
+            uniform: kept("uniform")?,
+            by_time: kept(with_bias(site, "temporal", "temporal+bias"))?,
+            by_both: kept(with_bias(site, "temporal+input", "temporal+input+bias"))?,
+            without_time: kept("no-temporal")?,
+        })
+    }
+}
+
+/// The verdict on a model that does its task and was run again.
+fn judged(evidence: &Evidence<'_>, kept: &Kept) -> Verdict {
+    let (share, by_time, by_both) = (evidence.share(), percent(kept.by_time), percent(kept.by_both));
+    if kept.uniform > 1.0 - MATTERS {
+        let uniform = percent(kept.uniform);
+        return say("unused", format!("uniform attention keeps {uniform} of the words that were right: the model does not need this head"));
+    }
+    if kept.by_time >= KEEPS {
+        let text = format!("{} and keeps {by_time} of the words that were right", evidence.tendency());
+        if evidence.by_position() - evidence.mean >= DRIVES {
+            return say("positional", text);
+        }
+        if evidence.by_position() >= DRIVES {
+            return say("salient", format!("{text}: it looks at the same places whatever the step"));
+        }
+    }
+    if evidence.by_position() < 1.0 - DRIVES && kept.without_time >= KEEPS {
         let text = format!(
-            "{} of the score's variance along the source comes from tokens and the rest, {} from input × input alone; without the temporal term {} of the words that were right stay right",
-            percent(1.0 - temporal),
-            percent(input),
-            percent(without)
+            "{} of the score's variance along the {} comes from tokens and the rest, {} from input {}alone; without the temporal {} {} of the words that were right stay right",
+            percent(1.0 - evidence.by_position()),
+            evidence.keys(),
+            percent(evidence.input),
+            if evidence.site.map == "additive" { "" } else { "× input " },
+            if evidence.site.map == "additive" { "parts" } else { "term" },
+            percent(kept.without_time)
         );
         return say("content", text);
     }
-    if by_both >= KEEPS {
+    if kept.by_time >= KEEPS {
+        return say(
+            "mixed",
+            format!("{share}, yet position alone keeps {by_time} of the words that were right: shares and causal check differ"),
+        );
+    }
+    if kept.by_both >= KEEPS {
         let text = format!(
-            "{} of the score's variance along the source is temporal × temporal, but position alone keeps only {} of the words that were right; position and token together keep {}",
-            percent(temporal),
-            percent(by_time),
-            percent(by_both)
+            "{share}, but position alone keeps only {by_time} of the words that were right; position and token together keep {by_both}"
         );
         return say("position and token", text);
     }
     let text = format!(
-        "{} of the score's variance along the source is temporal × temporal; position alone keeps {} of the words that were right, position and token {}: what the states remember is needed too",
-        percent(temporal),
-        percent(by_time),
-        percent(by_both)
+        "{share}; position alone keeps {by_time} of the words that were right, position and token {by_both}: what the states remember is needed too"
     );
     say("mixed", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::report::{AverageReport, ContentCloseness, ErrorReport, Rebuilt, SharesReport, Sides};
+
+    /// A site with one centred table and words right under each rebuilt attention.
+    fn site(table: [[f64; 3]; 3], query_mean: f64, words: &[(&str, f64)]) -> SiteReport {
+        let rebuilt = |&(name, word_accuracy): &(&str, f64)| {
+            let causal = Some(Causal { word_accuracy, ..Causal::default() });
+            (name.to_owned(), Rebuilt { tv: 0.1, kl: 0.1, argmax: 0.5, content: ContentCloseness::default(), causal })
+        };
+        SiteReport {
+            kind: "cross".into(),
+            layer: 0,
+            head: 0,
+            map: "dot".into(),
+            variance: Sides::default(),
+            counts: Sides::default(),
+            error: ErrorReport::default(),
+            shares: Some(SharesReport {
+                tables: BTreeMap::from([("centred".into(), table)]),
+                parts: BTreeMap::new(),
+                position_bias: 0.0,
+                query_mean: [query_mean, 0.0, 0.0],
+            }),
+            rebuilt: words.iter().map(rebuilt).collect(),
+            control: None,
+            by_step: None,
+            intervals: None,
+            average_attention: AverageReport::default(),
+            diagonal: None,
+            verdict: Verdict { label: String::new(), text: String::new() },
+        }
+    }
+
+    fn words(temporal: f64, both: f64, without: f64) -> Vec<(&'static str, f64)> {
+        vec![("uniform", 0.4), ("temporal", temporal), ("temporal+input", both), ("no-temporal", without)]
+    }
+
+    const DONE: TaskReport = TaskReport { word_accuracy: Some(1.0), phrase_accuracy: Some(1.0), loss: None, can_rerun: true };
+
+    fn corner(temporal: f64, input: f64) -> [[f64; 3]; 3] {
+        [[temporal, 0.0, 0.0], [0.0, input, 0.0], [0.0, 0.0, 1.0 - temporal - input]]
+    }
+
+    fn label(site: &SiteReport) -> String {
+        verdict(site, &DONE, Some(1.0)).label
+    }
+
+    #[test]
+    fn each_label_has_its_evidence() {
+        assert_eq!(label(&site(corner(0.9, 0.05), 0.0, &words(0.99, 0.99, 0.4))), "positional");
+        assert_eq!(label(&site(corner(0.1, 0.8), 0.0, &words(0.4, 0.99, 0.95))), "content");
+        assert_eq!(label(&site(corner(0.6, 0.3), 0.0, &words(0.5, 0.95, 0.4))), "position and token");
+        assert_eq!(label(&site(corner(0.6, 0.1), 0.0, &words(0.5, 0.6, 0.4))), "mixed");
+        let unused = [("uniform", 0.99), ("temporal", 1.0), ("temporal+input", 1.0), ("no-temporal", 1.0)];
+        assert_eq!(label(&site(corner(0.9, 0.05), 0.0, &unused)), "unused");
+    }
+
+    /// A constant query looks at the same places at every step: all of its temporal share is the mean's.
+    #[test]
+    fn a_constant_query_is_salient_not_positional() {
+        let verdict = verdict(&site(corner(0.95, 0.0), 0.93, &words(1.0, 1.0, 0.3)), &DONE, Some(1.0));
+        assert_eq!(verdict.label, "salient");
+        assert!(verdict.text.contains("95 %") && verdict.text.contains("93 % the same at every step"), "{}", verdict.text);
+    }
+
+    /// Position alone suffices though the shares do not point to it: neither positional nor "only" so much.
+    #[test]
+    fn shares_and_causal_check_must_agree() {
+        let verdict = verdict(&site(corner(0.5, 0.4), 0.0, &words(0.97, 0.99, 0.5)), &DONE, Some(1.0));
+        assert_eq!(verdict.label, "mixed");
+        assert!(!verdict.text.contains("only"), "{}", verdict.text);
+    }
+
+    /// The bias of positions is position too: attention rebuilt with it is what counts.
+    #[test]
+    fn a_bias_of_positions_counts_as_position() {
+        let mut biased = words(0.3, 0.3, 0.3);
+        biased.extend([("temporal+bias", 0.99), ("temporal+input+bias", 0.99)]);
+        let mut site = site(corner(0.1, 0.1), 0.0, &biased);
+        site.shares.as_mut().expect("given").position_bias = 0.7;
+        let verdict = verdict(&site, &DONE, Some(1.0));
+        assert_eq!(verdict.label, "positional");
+        assert!(verdict.text.contains("70 % the bias of positions"), "{}", verdict.text);
+    }
+
+    /// The checks may run on fewer sentences than were explained: what is kept is measured against those.
+    #[test]
+    fn what_is_kept_is_kept_of_the_words_right_on_the_sentences_run_again() {
+        let site = site(corner(0.9, 0.05), 0.0, &words(0.88, 0.88, 0.4));
+        assert_eq!(verdict(&site, &DONE, Some(0.96)).label, "positional");
+        assert_eq!(verdict(&site, &DONE, Some(1.0)).label, "mixed");
+        assert_eq!(verdict(&site, &DONE, None).label, "not rerun");
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let mut site = site(corner(0.9, 0.05), -0.001, &words(0.99, 0.99, 0.4));
+        let poor = TaskReport { word_accuracy: Some(0.5), ..DONE };
+        assert_eq!(verdict(&site, &poor, Some(0.5)).label, "task not done");
+        assert_eq!(verdict(&site, &TaskReport { word_accuracy: None, ..DONE }, Some(0.5)).label, "task not assessed");
+        assert_eq!(verdict(&site, &TaskReport { can_rerun: false, ..DONE }, None).label, "not rerun");
+        site.error.attention = Some(f64::NAN);
+        assert_eq!(label(&site), "not exact");
+        site.error.attention = None;
+        site.shares = None;
+        assert_eq!(label(&site), "not measured");
+        assert_eq!(percent(-0.001), "0 %");
+    }
 }

@@ -1,5 +1,6 @@
 //! Explanations of corpora whose truth is known.
 
+mod edges;
 mod laws;
 mod planted;
 mod published;

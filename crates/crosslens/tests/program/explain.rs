@@ -1,0 +1,144 @@
+//! `crosslens explain` as a user sees it.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::common::{TINY, run, shown, succeed};
+use super::schema::Schema;
+
+/// Trains the tiny network into `run`.
+fn tiny(folder: &Path) {
+    succeed(folder, &["train", TINY, "--out", "run"]);
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What is on the screen without what depends on the last bits of a number: numbers, shades, the verdict.
+fn outline(seen: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut is_verdict = false;
+    for line in seen.lines() {
+        let is_heading = line.contains(" attention, layer ");
+        let line = match line.split_once("): ") {
+            Some((heading, _)) if is_heading => format!("{heading}): VERDICT"),
+            _ if is_verdict => "  the verdict".to_owned(),
+            _ => line.to_owned(),
+        };
+        is_verdict = is_heading;
+        let line: String = line.chars().filter(|shade| !"░▒▓█".contains(*shade)).collect();
+        let words = line.split_whitespace().map(|word| {
+            let is_number = word.starts_with(|c: char| c.is_ascii_digit() || c == '-') && word.chars().any(|c| c.is_ascii_digit());
+            if is_number { "#".to_owned() } else { word.to_owned() }
+        });
+        lines.push(words.collect::<Vec<_>>().join(" "));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_screen_shows_shares_rebuilt_attention_verdict_and_heatmaps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    let output = succeed(folder, &["explain", "run", "--samples", "200", "--control"]);
+    insta::assert_snapshot!("explained", outline(&text(&output.stdout)));
+    assert!(text(&output.stderr).contains("next: crosslens explain run"), "{}", shown(&output));
+    let top = text(&succeed(folder, &["explain", "run", "--samples", "50", "--shares", "topk", "--k", "2"]).stdout);
+    assert!(top.contains("share at the 2 highest scores, %"), "{top}");
+}
+
+#[test]
+fn json_keeps_to_the_schema_and_is_what_is_saved() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    let arguments = ["explain", "run", "--samples", "150", "--bootstrap", "10", "--control", "--rank", "loss", "--json"];
+    let printed = text(&succeed(folder, &arguments).stdout);
+    assert_eq!(printed.lines().count(), 1, "one line of JSON");
+    let printed: Value = serde_json::from_str(&printed).expect("JSON");
+    assert_eq!(Schema::of_reports().faults(&printed), Vec::<String>::new());
+    assert_eq!((&printed["corpus"]["pairs"], &printed["model"]["path"], &printed["samples"]), (&150.into(), &"run".into(), &Value::Null));
+
+    succeed(folder, &[&arguments[..], &["--save", "found.json"]].concat());
+    let mut saved: Value = serde_json::from_slice(&std::fs::read(folder.join("found.json")).expect("the report")).expect("JSON");
+    assert_eq!(Schema::of_reports().faults(&saved), Vec::<String>::new());
+    let samples = saved["samples"].take();
+    assert_eq!(samples, "found.samples.safetensors");
+    assert!(folder.join("found.samples.safetensors").metadata().expect("the samples").len() > 1000);
+    assert_eq!(saved, printed, "the same sentences give the same report");
+}
+
+#[test]
+fn a_network_without_attention_has_its_states_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--arch", "ved", "--steps", "20", "--out", "run"]);
+    let output = succeed(folder, &["explain", "run", "--samples", "50"]);
+    assert!(text(&output.stdout).contains("this network has no attention"), "{}", shown(&output));
+    let json: Value = serde_json::from_slice(&succeed(folder, &["explain", "run", "--samples", "50", "--json"]).stdout).expect("JSON");
+    assert_eq!(Schema::of_reports().faults(&json), Vec::<String>::new());
+    assert_eq!(json["sites"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn rank_lists_the_worst_sentences_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    for by in ["drift", "coverage", "entropy", "loss"] {
+        let seen = text(&succeed(folder, &["explain", "run", "--samples", "60", "--causal", "0", "--rank", by]).stdout);
+        let (_, list) = seen.split_once(&format!("sentences by {by}, the worst first\n")).expect("a list");
+        let values: Vec<f64> = list.lines().map(|line| line.split_whitespace().nth(1).and_then(|x| x.parse().ok()).expect(line)).collect();
+        assert_eq!(values.len(), 20);
+        assert!(values.is_sorted_by(|a, b| a >= b), "{by}: {values:?}");
+    }
+}
+
+#[test]
+fn a_corpus_of_ones_own_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    let words: Value = serde_json::from_slice(&std::fs::read(folder.join("run/vocab.json")).expect("words")).expect("JSON");
+    let word = |side: &str, number: usize| words[side][number].as_str().expect("a word").to_owned();
+    let line = |first: usize, then: usize| {
+        let side = |side: &str| format!("{} {} {}", word(side, first), word(side, then), word(side, first));
+        format!("{}\t{}\n", side("source"), side("target"))
+    };
+    std::fs::write(folder.join("pairs.tsv"), [line(0, 1), line(1, 0), line(0, 0)].concat()).expect("writable");
+    let json: Value =
+        serde_json::from_slice(&succeed(folder, &["explain", "run", "--corpus", "pairs.tsv", "--json"]).stdout).expect("JSON");
+    assert_eq!(Schema::of_reports().faults(&json), Vec::<String>::new());
+    assert_eq!(json["corpus"]["pairs"], 3);
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--steps", "1", "--out", "run"]);
+    std::fs::write(folder.join("unknown.tsv"), "banana\tI0\n").expect("writable");
+    std::fs::write(folder.join("empty.tsv"), "\n").expect("writable");
+    let refused = |arguments: &[&str], code: i32, says: &str| {
+        let output = run(folder, &[&["explain"], arguments].concat());
+        let seen = shown(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {seen}");
+        assert!(seen.contains(says) && output.stdout.is_empty(), "{arguments:?}: {seen}");
+    };
+    refused(&["nowhere"], 1, "`nowhere` holds no run");
+    refused(&["run", "--corpus", "unknown.tsv"], 1, "banana");
+    refused(&["run", "--corpus", "empty.tsv"], 1, "`empty.tsv` holds no pair");
+    refused(&["run", "--corpus", "missing.tsv"], 1, "missing.tsv");
+    refused(&["run", "--save", "no/such/folder/report.json", "--samples", "5", "--json"], 1, "cannot write");
+    refused(&["run", "--shrink", "x"], 2, "a number from 0, or `auto`");
+    refused(&["run", "--shrink", "-1"], 2, "");
+    refused(&["run", "--k", "0"], 2, "--k");
+    refused(&["run", "--samples", "0"], 2, "--samples");
+    refused(&["run", "--rank", "size"], 2, "drift");
+    refused(&["run", "--estimator", "mine"], 2, "joint");
+    refused(&["run", "--corpus", "empty.tsv", "--samples", "5"], 2, "cannot be used with");
+    refused(&[], 2, "<DIR>");
+}
