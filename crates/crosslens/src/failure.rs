@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crosslens_lab::OpenError;
 use crosslens_lab::analysis::explain::{ExplainError, SaveError};
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
+use crosslens_lab::{OpenError, RecordRunError};
 
 use crate::choices::nearest;
 use crate::output::note;
@@ -143,6 +143,15 @@ impl From<StatsError> for Failure {
     fn from(error: StatsError) -> Self {
         match error {
             StatsError::File(error) => error.into(),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<RecordRunError> for Failure {
+    fn from(error: RecordRunError) -> Self {
+        match error {
+            RecordRunError::Recording(error) => error.into(),
             _ => Self::of(&error),
         }
     }

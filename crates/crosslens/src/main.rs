@@ -30,6 +30,7 @@ enum Command {
     Train(Box<commands::train::Arguments>),
     Eval(commands::eval::Arguments),
     Explain(Box<commands::explain::Arguments>),
+    Record(commands::record::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Some(Command::Train(arguments)) => commands::train::run(&arguments),
         Some(Command::Eval(arguments)) => commands::eval::run(&arguments),
         Some(Command::Explain(arguments)) => commands::explain::run(&arguments),
+        Some(Command::Record(arguments)) => commands::record::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

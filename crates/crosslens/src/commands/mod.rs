@@ -2,4 +2,5 @@
 
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod record;
 pub(crate) mod train;

@@ -1,5 +1,6 @@
 //! The program as a user runs it.
 
 mod common;
+mod recordings;
 mod refusals;
 mod runs;
