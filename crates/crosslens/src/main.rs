@@ -31,6 +31,8 @@ enum Command {
     Eval(commands::eval::Arguments),
     Explain(Box<commands::explain::Arguments>),
     Record(commands::record::Arguments),
+    Fit(commands::fit::Arguments),
+    Merge(commands::merge::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         Some(Command::Eval(arguments)) => commands::eval::run(&arguments),
         Some(Command::Explain(arguments)) => commands::explain::run(&arguments),
         Some(Command::Record(arguments)) => commands::record::run(&arguments),
+        Some(Command::Fit(arguments)) => commands::fit::run(&arguments),
+        Some(Command::Merge(arguments)) => commands::merge::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,5 +2,7 @@
 
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod fit;
+pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod train;

@@ -4,3 +4,4 @@ mod common;
 mod recordings;
 mod refusals;
 mod runs;
+mod sums;
