@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod attend;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod fit;

@@ -1,5 +1,6 @@
 //! The program as a user runs it.
 
+mod attending;
 mod common;
 mod recordings;
 mod refusals;
