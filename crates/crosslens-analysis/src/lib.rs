@@ -1,6 +1,7 @@
 //! Explains attention: what a model reads and writes ([`Pair`], [`Vocabulary`]), what was seen while it worked ([`Recorded`]), how its
 //! states split into parts ([`Components`]) and its scores into terms. It knows no network: a model is anything [`Recordable`].
 
+mod attend;
 mod components;
 pub mod explain;
 pub mod geometry;
@@ -19,6 +20,7 @@ mod storage;
 pub mod tsv;
 mod vocabulary;
 
+pub use attend::{AttendFormat, AttendSaveError, Attended, NamedArray, Wishes};
 pub use components::{Components, Connections, Estimator, Fit, FitError, MergeError, Shrinkage, Sums, Variance, WordVariance};
 pub use outcome::Outcome;
 pub use pair::Pair;

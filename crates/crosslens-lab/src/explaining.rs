@@ -31,6 +31,14 @@ impl Sentences {
         Ok(Self::Listed(read_pairs(path, side(source), side(target))?))
     }
 
+    /// The pairs of a file, or else so many fresh ones of the model's task.
+    pub fn choose(model: &TrainedModel, file: Option<&Path>, seed: u64, n_samples: u64) -> Result<Self, TsvError> {
+        match file {
+            Some(path) => Self::read(path, model),
+            None => Ok(Self::Task { seed, n_samples }),
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> u64 {
         match self {

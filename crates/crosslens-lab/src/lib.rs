@@ -1,11 +1,17 @@
-//! What the program, the server and the Python package share: recipes by name, models by path, and their explanation.
+//! What the program, the server and the Python package share: recipes by name, models by path, their recordings, sums and explanation.
 
+mod attending;
 mod explaining;
+mod fitting;
 mod model;
 pub mod recipes;
+mod recording;
 
+pub use attending::{AttendError, AttendOptions, Sentence};
 pub use explaining::{Sentences, explain_recording};
+pub use fitting::{Shard, fit_recording};
 pub use model::{OpenError, Opened, TrainedModel};
+pub use recording::{RecordOptions, RecordRunError};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, tasks, train};

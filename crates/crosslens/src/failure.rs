@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crosslens_lab::OpenError;
 use crosslens_lab::analysis::explain::{ExplainError, SaveError};
 use crosslens_lab::analysis::tsv::TsvError;
-use crosslens_lab::analysis::{RecordingError, StatsError};
+use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
+use crosslens_lab::{AttendError, OpenError, RecordRunError};
 
 use crate::choices::nearest;
 use crate::output::note;
@@ -146,6 +146,47 @@ impl From<StatsError> for Failure {
             _ => Self::of(&error),
         }
     }
+}
+
+impl From<RecordRunError> for Failure {
+    fn from(error: RecordRunError) -> Self {
+        match error {
+            RecordRunError::Recording(error) => error.into(),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<AttendError> for Failure {
+    fn from(error: AttendError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            AttendError::Sums(error) => error.into(),
+            AttendError::NoAttention => failure.hint("a run of another --arch has some: aed, ao, bahdanau, luong"),
+            AttendError::UnknownWord { word, known, .. } => match nearest(&word, known.iter().map(String::as_str)) {
+                Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+                None => failure.hint(format!("it knows {}", some_of(&known))),
+            },
+            _ => failure,
+        }
+    }
+}
+
+impl From<AttendSaveError> for Failure {
+    fn from(error: AttendSaveError) -> Self {
+        match error {
+            AttendSaveError::File(error) => error.into(),
+            AttendSaveError::Format { .. } => Self { code: 2, ..Self::of(&error) },
+            _ => Self::of(&error),
+        }
+    }
+}
+
+/// The first words of a vocabulary.
+fn some_of(words: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let more = if words.len() > SHOWN { ", …" } else { "" };
+    words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ") + more
 }
 
 impl From<ExplainError> for Failure {

@@ -30,6 +30,10 @@ enum Command {
     Train(Box<commands::train::Arguments>),
     Eval(commands::eval::Arguments),
     Explain(Box<commands::explain::Arguments>),
+    Attend(Box<commands::attend::Arguments>),
+    Record(commands::record::Arguments),
+    Fit(commands::fit::Arguments),
+    Merge(commands::merge::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +42,10 @@ fn main() -> ExitCode {
         Some(Command::Train(arguments)) => commands::train::run(&arguments),
         Some(Command::Eval(arguments)) => commands::eval::run(&arguments),
         Some(Command::Explain(arguments)) => commands::explain::run(&arguments),
+        Some(Command::Attend(arguments)) => commands::attend::run(&arguments),
+        Some(Command::Record(arguments)) => commands::record::run(&arguments),
+        Some(Command::Fit(arguments)) => commands::fit::run(&arguments),
+        Some(Command::Merge(arguments)) => commands::merge::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -99,3 +99,43 @@ impl Corpus for First<'_> {
         self.corpus.model()
     }
 }
+
+/// Some sentences of a corpus, equally far apart.
+pub struct EveryNth<'a> {
+    /// Of what.
+    pub corpus: &'a dyn Corpus,
+    /// The place of the first.
+    pub first: u64,
+    /// From one to the next; at least 1.
+    pub n: u64,
+}
+
+impl Corpus for EveryNth<'_> {
+    fn description(&self) -> &Description {
+        self.corpus.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.corpus.n_sentences().saturating_sub(self.first).div_ceil(self.n)
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        let mut kept = Vec::new();
+        // Together where they lie together, so that a file is not opened for each.
+        const TOGETHER: u64 = 64;
+        let mut next = sentences.start;
+        while next < sentences.end {
+            let from = self.first + next * self.n;
+            let to = (from + TOGETHER).min(self.first + (sentences.end - 1) * self.n + 1);
+            let read = self.corpus.read(from..to)?;
+            let before = kept.len();
+            kept.extend(read.into_iter().step_by(usize::try_from(self.n)?));
+            next += (kept.len() - before) as u64;
+        }
+        Ok(kept)
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        self.corpus.model()
+    }
+}

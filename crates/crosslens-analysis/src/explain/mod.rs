@@ -10,7 +10,7 @@ mod samples;
 mod save;
 mod verdict;
 
-pub use corpus::{Corpus, CorpusError, First, Live};
+pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub use options::{ExplainError, Options, Phase, Progress, Rank};
 pub use passes::{Explained, explain};
 pub(crate) use passes::{batches, read};

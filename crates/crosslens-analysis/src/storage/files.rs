@@ -42,6 +42,8 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, RecordingE
 pub(crate) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RecordingError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let replace = || {
+        // Asked first, since the complaint about a temporary file would name that.
+        std::fs::metadata(folder)?;
         let mut file = new_file_in(folder)?;
         let mut buffer = BufWriter::new(file.as_file_mut());
         write(&mut buffer)?;

@@ -46,6 +46,18 @@ pub(crate) fn read(mut bytes: Vec<u8>) -> Result<Array, Trouble> {
     Ok(Array { dtype, shape: header.shape, place: Place::Memory(bytes) })
 }
 
+/// The bytes of a whole file. The numbers begin at a multiple of 64 bytes, as NumPy has it.
+pub(crate) fn write(descr: &str, shape: &[usize], numbers: &[u8]) -> Vec<u8> {
+    let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sizes}), }}");
+    // Magic, version and length take ten bytes, the end of the line one.
+    header.push_str(&" ".repeat((header.len() + 11).wrapping_neg() % 64));
+    header.push('\n');
+    // A shape of 64 axes of 20 digits is far below the 65535 bytes of version 1.
+    let length = (header.len() as u16).to_le_bytes();
+    [MAGIC, &[1, 0], &length, header.as_bytes(), numbers].concat()
+}
+
 /// The header's text, and where the numbers begin.
 fn split(bytes: &[u8]) -> Result<(&str, usize), Trouble> {
     let cut = || Trouble::Damaged("a header that is cut short".into());
@@ -188,6 +200,19 @@ mod tests {
         assert_eq!(header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }      \n"), Ok(expected));
         assert_eq!(header("{'descr': '<f8', 'fortran_order': True, 'shape': (5,)}").map(|header| header.shape), Ok(vec![5]));
         assert_eq!(header("{'shape': (), 'descr': '|u1', 'fortran_order': False}").map(|header| header.shape), Ok(vec![]));
+    }
+
+    /// NumPy reads shapes as Python does: `(3, 2, )`, `(5, )` and `()` are tuples.
+    #[test]
+    fn what_is_written_is_read() {
+        for (shape, n_bytes) in [(&[3usize, 2][..], 24), (&[5], 20), (&[], 4), (&[0, 7], 0)] {
+            let bytes = write("<f4", shape, &vec![7; n_bytes]);
+            assert_eq!((bytes.len() - n_bytes) % 64, 0);
+            let array = read(bytes).expect("an array");
+            let sizes: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+            assert_eq!((array.dtype, array.shape), (Dtype::F32, sizes));
+            assert!(matches!(array.place, Place::Memory(numbers) if numbers == vec![7; n_bytes]));
+        }
     }
 
     #[test]

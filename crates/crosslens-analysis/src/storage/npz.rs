@@ -4,11 +4,12 @@
 //! than was announced.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Cursor, Read, Seek, Write};
 use std::path::Path;
 
-use zip::ZipArchive;
 use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::arrays::{Array, Arrays};
 use super::files::{self, io};
@@ -99,5 +100,40 @@ fn trouble(path: &Path, error: ZipError) -> RecordingError {
         // Decoders complain in the same words as the system, but without its number.
         ZipError::Io(source) if source.raw_os_error().is_some() => io("read", path)(source),
         other => RecordingError::Damaged { path: path.to_owned(), what: other.to_string() },
+    }
+}
+
+/// An archive that grows in memory, stored as `numpy.savez` does, so that other programs need no decoder.
+pub(crate) struct Writer(ZipWriter<Cursor<Vec<u8>>>);
+
+impl Writer {
+    pub(crate) fn new() -> Self {
+        Self(ZipWriter::new(Cursor::new(Vec::new())))
+    }
+
+    /// Adds an array of numbers.
+    pub(crate) fn floats(&mut self, name: &str, shape: &[usize], values: &[f32]) -> std::io::Result<()> {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.add(name, &npy::write("<f4", shape, &bytes))
+    }
+
+    /// Adds a list of words as NumPy keeps text: every word as many characters of 32 bits as the longest has.
+    pub(crate) fn words(&mut self, name: &str, words: &[String]) -> std::io::Result<()> {
+        let width = words.iter().map(|word| word.chars().count()).max().unwrap_or(0).max(1);
+        let characters = words.iter().flat_map(|word| word.chars().map(u32::from).chain(std::iter::repeat(0)).take(width));
+        let bytes: Vec<u8> = characters.flat_map(u32::to_le_bytes).collect();
+        self.add(name, &npy::write(&format!("<U{width}"), &[words.len()], &bytes))
+    }
+
+    fn add(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let is_large = u32::try_from(bytes.len()).is_err();
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(is_large);
+        self.0.start_file(format!("{name}.npy"), options).map_err(std::io::Error::other)?;
+        self.0.write_all(bytes)
+    }
+
+    /// The whole archive.
+    pub(crate) fn finish(self) -> std::io::Result<Vec<u8>> {
+        Ok(self.0.finish().map_err(std::io::Error::other)?.into_inner())
     }
 }

@@ -7,6 +7,7 @@ mod broken_stats;
 mod corpus;
 mod dumps;
 mod fixtures;
+mod parts;
 mod round_trip;
 mod stats;
 mod writing;

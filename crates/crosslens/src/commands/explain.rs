@@ -151,10 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn explain_model(arguments: &Arguments, model: &TrainedModel) -> Result<(Explained, Description), Failure> {
-    let sentences = match &arguments.corpus {
-        Some(path) => Sentences::read(path, model)?,
-        None => Sentences::Task { seed: arguments.seed, n_samples: arguments.samples.unwrap_or(1000) },
-    };
+    let sentences = Sentences::choose(model, arguments.corpus.as_deref(), arguments.seed, arguments.samples.unwrap_or(1000))?;
     let subject = model.subject(1).map_err(|error| Failure::refused(format!("cannot start a thread: {error}")))?;
     let given = given_sums(arguments.components.as_deref(), &arguments.model, subject.description())?;
     let control = arguments.control.then_some(arguments.seed);

@@ -2,6 +2,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::{Map, Value};
+
 pub(crate) const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny.toml");
 
 /// The program, to be run in `folder`.
@@ -29,11 +31,51 @@ pub(crate) fn succeed(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// The metrics of a run without their timings.
-pub(crate) fn metrics(run: &Path) -> Vec<serde_json::Value> {
+pub(crate) fn metrics(run: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(run.join("metrics.jsonl")).expect("a run has metrics");
-    let mut lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
     lines.iter_mut().for_each(|line| {
         line.as_object_mut().expect("an object").remove("seconds").expect("with its seconds");
     });
     lines
+}
+
+/// Everything a user sees of a run in `folder`, with paths that change from run to run made equal.
+pub(crate) fn seen(folder: &Path, arguments: &[&str]) -> String {
+    shown(&run(folder, arguments)).replace(&folder.display().to_string(), "[folder]")
+}
+
+/// Trains a tiny run in `folder`.
+pub(crate) fn train(folder: &Path, steps: &str) {
+    succeed(folder, &["train", TINY, "--steps", steps, "--out", "run", "--quiet"]);
+}
+
+/// The report of an explanation.
+pub(crate) fn explain(folder: &Path, arguments: &[&str]) -> Value {
+    let output = succeed(folder, &[&["explain", "--json"], arguments].concat());
+    serde_json::from_slice(&output.stdout).expect("a report")
+}
+
+/// Asserts that two reports say the same, numbers up to `tolerance`, but for the fields named.
+pub(crate) fn assert_alike(a: &Value, b: &Value, tolerance: f64, but: &[&str]) {
+    assert_alike_at("", a, b, tolerance, but);
+}
+
+fn assert_alike_at(path: &str, a: &Value, b: &Value, tolerance: f64, but: &[&str]) {
+    match (a, b) {
+        (Value::Object(left), Value::Object(right)) => {
+            let keys = |map: &Map<String, Value>| map.keys().filter(|key| !but.contains(&key.as_str())).cloned().collect::<Vec<_>>();
+            assert_eq!(keys(left), keys(right), "{path}");
+            keys(left).iter().for_each(|key| assert_alike_at(&format!("{path}.{key}"), &left[key], &right[key], tolerance, but));
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            assert_eq!(left.len(), right.len(), "{path}");
+            left.iter().zip(right).for_each(|(a, b)| assert_alike_at(path, a, b, tolerance, but));
+        }
+        (Value::Number(left), Value::Number(right)) => {
+            let (left, right) = (left.as_f64().expect("a number"), right.as_f64().expect("a number"));
+            assert!((left - right).abs() <= tolerance * (1.0 + left.abs()), "{path}: {left} and {right}");
+        }
+        _ => assert_eq!(a, b, "{path}"),
+    }
 }

@@ -1,8 +1,11 @@
 //! The program as a user runs it.
 
+mod attending;
 mod common;
 mod explain;
+mod recordings;
 mod refusals;
 mod runs;
 #[path = "../../../crosslens-analysis/tests/explain/schema.rs"]
 mod schema;
+mod sums;

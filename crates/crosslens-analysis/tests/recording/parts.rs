@@ -1,0 +1,52 @@
+//! A recording as a corpus: whole, its beginning, and every n-th sentence of it.
+
+use crosslens_analysis::explain::{Corpus, EveryNth, First};
+use crosslens_analysis::{Existing, Recording, RecordingWriter, Stats};
+
+use crate::fixtures::{small_description, small_sentence};
+
+const N_SENTENCES: u64 = 200;
+
+fn with_recording(work: impl FnOnce(&Recording)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("recording");
+    let writer = RecordingWriter::create(&path, &small_description(), Existing::Refuse).expect("a new recording");
+    let mut writer = writer.with_shard_bytes(1000);
+    writer.add(&(0..N_SENTENCES).map(small_sentence).collect::<Vec<_>>()).expect("sentences that fit");
+    writer.finish().expect("a written recording");
+    work(&Recording::open(&path).expect("a recording"));
+}
+
+/// The numbers of all sentences of a corpus, read a few at a time.
+fn numbers(corpus: &dyn Corpus) -> Vec<u64> {
+    let total = corpus.n_sentences();
+    let ranges = (0..total).step_by(7).map(|from| from..total.min(from + 7));
+    ranges.flat_map(|range| corpus.read(range).expect("sentences")).map(|sentence| sentence.number).collect()
+}
+
+#[test]
+fn every_nth_sentence_of_the_beginning() {
+    with_recording(|recording| {
+        for (n_sentences, first, n) in
+            [(200, 0, 1), (500, 0, 1), (200, 2, 3), (130, 1, 2), (200, 5, 64), (200, 5, 65), (200, 0, 1000), (3, 3, 4)]
+        {
+            let corpus = First { corpus: recording, n_sentences };
+            let expected: Vec<u64> = (0..n_sentences.min(N_SENTENCES)).filter(|number| number % n == first).collect();
+            assert_eq!(numbers(&EveryNth { corpus: &corpus, first, n }), expected, "{first} of {n} in {n_sentences}");
+        }
+    });
+}
+
+#[test]
+fn a_recording_has_no_model_to_run() {
+    with_recording(|recording| assert!(recording.model().is_none()));
+}
+
+#[test]
+fn sums_of_a_recording_do_not_depend_on_threads() {
+    with_recording(|recording| {
+        let of = |n_threads| Stats::of(recording, n_threads, &mut |_| ()).expect("sums");
+        assert_eq!(of(1), of(3));
+        assert_eq!(of(1).streams[0].sums.n_states(), 2 * N_SENTENCES);
+    });
+}

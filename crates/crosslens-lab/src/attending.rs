@@ -1,0 +1,148 @@
+//! From a model and a sentence to its attention.
+
+use crosslens_analysis::explain::{ExplainError, Progress};
+use crosslens_analysis::tsv::Words;
+use crosslens_analysis::{
+    Attended, Components, Estimator, Fed, FitError, Pair, RecordError, Recordable, Recorded, Shrinkage, SplitError, Sums, Token,
+    Vocabulary, Wishes,
+};
+use crosslens_nets::Subject;
+use crosslens_nets::tasks::{END_WORD, Split};
+
+use crate::{Sentences, Shard, TrainedModel};
+
+/// Fresh sentences that components are fitted on where no sums are given.
+const FITTED_SENTENCES: u64 = 1000;
+
+/// A sentence to look at.
+#[derive(Clone, Copy, Debug)]
+pub enum Sentence<'a> {
+    /// A fresh one of the model's task, drawn by a seed; the decoder reads its own words, as many as the target has.
+    Fresh(u64),
+    /// This source; the decoder reads its own words until it ends the sentence, or as many as the longest target of the task has.
+    Source(&'a str),
+    /// This source; the decoder reads this target.
+    Pair(&'a str, &'a str),
+}
+
+/// What to give besides attention.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttendOptions<'a> {
+    /// Scores before the softmax.
+    pub scores: bool,
+    /// The terms of every score.
+    pub terms: bool,
+    /// The states.
+    pub states: bool,
+    /// What the components behind the terms are fitted from; without, fresh sentences of the task.
+    pub given: Option<&'a [Sums]>,
+    /// Draws those.
+    pub seed: u64,
+    /// Threads; 0 for one per core.
+    pub n_threads: usize,
+}
+
+/// Why there is no attention to give.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttendError {
+    /// A network without attention.
+    #[error("this network has no attention")]
+    NoAttention,
+    /// A word the model does not know.
+    #[error("the {side} word `{word}` is not in the model's vocabulary")]
+    UnknownWord {
+        /// Source or target.
+        side: &'static str,
+        /// The word.
+        word: String,
+        /// Those it knows.
+        known: Vec<String>,
+    },
+    /// No word at all.
+    #[error("the {side} is empty")]
+    Empty {
+        /// Source or target.
+        side: &'static str,
+    },
+    /// The model cannot be run.
+    #[error("the sentence cannot be recorded")]
+    Record(#[from] RecordError),
+    /// Components cannot be had.
+    #[error(transparent)]
+    Sums(#[from] ExplainError),
+    /// Components cannot be fitted.
+    #[error("the components cannot be fitted")]
+    Fit(#[from] FitError),
+    /// Components of other states.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+    /// Threads cannot be started.
+    #[error("threads cannot be started")]
+    Threads(#[from] std::io::Error),
+}
+
+impl TrainedModel {
+    /// Every attention matrix of a sentence.
+    pub fn attend(
+        &self,
+        sentence: Sentence<'_>,
+        options: &AttendOptions<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Attended, AttendError> {
+        let subject = self.subject(options.n_threads)?;
+        if subject.description().sites.is_empty() {
+            return Err(AttendError::NoAttention);
+        }
+        let recorded = self.record_sentence(&subject, sentence)?;
+        let components = if options.terms { Some(self.components(options, progress)?) } else { None };
+        let wishes = Wishes { scores: options.scores, terms: components.as_deref(), states: options.states };
+        Ok(Attended::of(subject.description(), &recorded, &wishes)?)
+    }
+
+    fn components(&self, options: &AttendOptions<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Components<f32>>, AttendError> {
+        let fit = |sums: &Sums| Ok(sums.fit(Estimator::Paper, Shrinkage::None)?.components);
+        if let Some(given) = options.given {
+            return given.iter().map(fit).collect();
+        }
+        let sentences = Sentences::Task { seed: options.seed, n_samples: FITTED_SENTENCES };
+        let stats = self.fit(&sentences, Shard::WHOLE, options.n_threads, progress)?;
+        stats.streams.iter().map(|stream| fit(&stream.sums)).collect()
+    }
+
+    fn record_sentence(&self, subject: &Subject, sentence: Sentence<'_>) -> Result<Recorded, AttendError> {
+        let source = |text| tokens(self.task.source_vocabulary(), "source", text);
+        match sentence {
+            Sentence::Fresh(seed) => record_one(subject, self.task.pair(Split::Test, seed, 0), Fed::Own),
+            Sentence::Pair(left, right) => {
+                let pair = Pair { source: source(left)?, target: tokens(self.task.target_vocabulary(), "target", right)? };
+                record_one(subject, pair, Fed::Target)
+            }
+            Sentence::Source(text) => {
+                // Of the target only the length matters, since the decoder reads its own words.
+                let of_length = |length| Ok::<_, AttendError>(Pair { source: source(text)?, target: vec![0; length] });
+                let longest = record_one(subject, of_length(self.task.max_lengths().target)?, Fed::Own)?;
+                let end = self.task.target_vocabulary().token(END_WORD);
+                let length =
+                    longest.predicted.iter().position(|&token| Some(token) == end).map_or(longest.predicted.len(), |last| last + 1);
+                let written = record_one(subject, of_length(length)?, Fed::Own)?;
+                // There was no target to be compared with.
+                Ok(Recorded { target: None, loss: None, ..written })
+            }
+        }
+    }
+}
+
+fn record_one(subject: &Subject, pair: Pair, fed: Fed<'_>) -> Result<Recorded, AttendError> {
+    let recorded = subject.record(&[pair], fed)?;
+    Ok(recorded.into_iter().next().expect("one sentence for one pair"))
+}
+
+/// The tokens of a text, the end token added where sentences have one.
+fn tokens(vocabulary: &Vocabulary, side: &'static str, text: &str) -> Result<Vec<Token>, AttendError> {
+    if text.trim().is_empty() {
+        return Err(AttendError::Empty { side });
+    }
+    let words = Words { vocabulary, end: vocabulary.token(END_WORD) };
+    words.tokens(text).map_err(|word| AttendError::UnknownWord { side, word: word.to_owned(), known: vocabulary.words().to_vec() })
+}

@@ -1,0 +1,61 @@
+use std::path::PathBuf;
+
+use crosslens_lab::analysis::{Existing, Fed};
+use crosslens_lab::{RecordOptions, Sentences, TrainedModel};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::SentenceBar;
+
+/// Sentences whose attention is kept unless all are.
+const N_KEPT: u64 = 100;
+
+/// Keeps on disk what a network sees while it works, to be explained later or elsewhere.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("sentences").required(true).args(["samples", "corpus"]))]
+pub(crate) struct Arguments {
+    /// The folder of a run.
+    #[arg(value_name = "DIR")]
+    model: PathBuf,
+    /// Fresh sentences of the run's task to record.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    samples: Option<u64>,
+    /// A file of pairs instead, one a line, source and target separated by a tab.
+    #[arg(long, value_name = "FILE.tsv")]
+    corpus: Option<PathBuf>,
+    /// The folder of the recording.
+    #[arg(short, long, value_name = "REC")]
+    out: PathBuf,
+    /// Keep the network's own attention of all sentences; without this, of the first 100, enough to check the explanation against.
+    #[arg(long)]
+    keep_attention: bool,
+    /// Feed the decoder the target instead of its own words.
+    #[arg(long)]
+    forced: bool,
+    /// Replace the recording that is there.
+    #[arg(long)]
+    overwrite: bool,
+    /// Draws the sentences.
+    #[arg(long, value_name = "N", default_value_t = 1_000_003)]
+    seed: u64,
+    /// Threads; 0 for one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let model = TrainedModel::open(&arguments.model)?;
+    let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, arguments.samples.unwrap_or_default())?;
+    let options = RecordOptions {
+        fed: if arguments.forced { Fed::Target } else { Fed::Own },
+        n_kept: if arguments.keep_attention { u64::MAX } else { N_KEPT },
+        existing: if arguments.overwrite { Existing::Replace } else { Existing::Refuse },
+        n_threads: arguments.threads,
+    };
+    let bar = SentenceBar::new();
+    model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
+    drop(bar);
+    let out = arguments.out.display();
+    output::note(&format!("{} sentences are recorded in {out}; next: crosslens explain {out}", sentences.len()));
+    Ok(())
+}

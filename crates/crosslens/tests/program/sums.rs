@@ -1,0 +1,108 @@
+//! Sums: made in shards, put together, and fitted from.
+
+use std::path::Path;
+
+use super::common::{TINY, assert_alike, crosslens, explain, run, seen, shown, succeed, train};
+
+fn snapshot(name: &str, folder: &Path, arguments: &[&str]) {
+    insta::assert_snapshot!(name, seen(folder, arguments));
+}
+
+#[test]
+fn sums_made_in_shards_are_those_made_in_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "100");
+    succeed(folder, &["record", "run", "--samples", "200", "-o", "rec"]);
+    for model in ["run", "rec"] {
+        let name = |part: &str| format!("{model}-{part}.stats.safetensors");
+        let samples: &[&str] = if model == "run" { &["--samples", "200"] } else { &[] };
+        for shard in 1..=3 {
+            let (text, out) = (format!("{shard}/3"), name(&shard.to_string()));
+            succeed(folder, &[&["fit", model, "--shard", &text, "-o", &out], samples].concat());
+        }
+        succeed(folder, &["merge", &name("1"), &name("2"), &name("3"), "-o", &name("merged")]);
+        succeed(folder, &[&["fit", model, "-o", &name("whole")], samples].concat());
+        let (merged, whole) = (Sums::read(&folder.join(name("merged"))), Sums::read(&folder.join(name("whole"))));
+        merged.assert_alike(&whole);
+
+        let own = explain(folder, &[&[model], samples].concat());
+        let given = explain(folder, &[&[model, "--components", &name("merged")], samples].concat());
+        assert_alike(&own, &given, 1e-6, &["fitted_pairs", "held_out"]);
+        assert_eq!((&given["corpus"]["fitted_pairs"], &given["corpus"]["held_out"]), (&0.into(), &true.into()));
+    }
+    let (run, rec) = (Sums::read(&folder.join("run-whole.stats.safetensors")), Sums::read(&folder.join("rec-whole.stats.safetensors")));
+    run.assert_alike(&rec);
+
+    snapshot("help of fit", folder, &["fit", "--help"]);
+    snapshot("help of merge", folder, &["merge", "--help"]);
+    snapshot("fit", folder, &["fit", "rec", "-o", "x.stats.safetensors"]);
+    snapshot("fit a shard", folder, &["fit", "rec", "--shard", "2/3", "-o", "x.stats.safetensors"]);
+    snapshot("merge", folder, &["merge", "run-1.stats.safetensors", "rec-2.stats.safetensors", "-o", "x.stats.safetensors"]);
+    snapshot("merge one twice", folder, &["merge", "x.stats.safetensors", "./x.stats.safetensors", "-o", "y.stats.safetensors"]);
+    snapshot("an empty shard", folder, &["fit", "rec", "--samples", "2", "--shard", "3/3", "-o", "y.stats.safetensors"]);
+    for shard in ["0/3", "4/3", "1", "a/b", "1/0"] {
+        assert_eq!(
+            crosslens(folder, &["fit", "rec", "--shard", shard, "-o", "y"]).output().expect("it runs").status.code(),
+            Some(2),
+            "{shard}"
+        );
+    }
+}
+
+#[test]
+fn sums_of_another_model_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "1");
+    succeed(folder, &["train", TINY, "--steps", "1", "--seed", "8", "--out", "other", "--quiet"]);
+    succeed(folder, &["fit", "run", "--samples", "5", "-o", "run.stats.safetensors"]);
+    succeed(folder, &["fit", "other", "--samples", "5", "-o", "other.stats.safetensors"]);
+    let explained = shown(&run(folder, &["explain", "run", "--components", "other.stats.safetensors"]));
+    assert!(explained.starts_with("exit 1"), "{explained}");
+    for words in ["`other.stats.safetensors`", "`run`", "two models", "crosslens fit run -o other.stats.safetensors"] {
+        assert!(explained.contains(words), "{explained}");
+    }
+    let merged = shown(&run(folder, &["merge", "run.stats.safetensors", "other.stats.safetensors", "-o", "x.stats.safetensors"]));
+    assert!(merged.starts_with("exit 1"), "{merged}");
+    for words in ["`run.stats.safetensors` and `other.stats.safetensors` cannot be merged", "two models"] {
+        assert!(merged.contains(words), "{merged}");
+    }
+    assert!(!folder.join("x.stats.safetensors").exists());
+    snapshot("components that are none", folder, &["explain", "run", "--components", "run/model.safetensors"]);
+}
+
+/// The numbers of a file of sums, by name; of tokens in the order of the tokens.
+struct Sums(Vec<(String, Vec<f64>)>);
+
+impl Sums {
+    fn read(path: &Path) -> Self {
+        let stats = crosslens_lab::analysis::Stats::load(path).expect("sums");
+        let mut numbers = Vec::new();
+        for stream in &stats.streams {
+            let counts = stream.sums.step_counts().iter().map(|&n| n as f64).collect();
+            let token_counts = stream.sums.token_counts().iter().flat_map(|&(token, n)| [f64::from(token), n as f64]).collect();
+            let by_token = stream.sums.by_token().into_iter().flat_map(|(_, sum)| sum.to_vec()).collect();
+            let squares = vec![stream.sums.squares()];
+            let arrays = [
+                ("n", counts),
+                ("m", token_counts),
+                ("by_step", stream.sums.by_step().to_vec()),
+                ("by_token", by_token),
+                ("squares", squares),
+            ];
+            numbers.extend(arrays.map(|(name, values)| (format!("{}.{name}", stream.name), values)));
+        }
+        Self(numbers)
+    }
+
+    fn assert_alike(&self, other: &Self) {
+        assert_eq!(self.0.len(), other.0.len());
+        for ((name, left), (other_name, right)) in self.0.iter().zip(&other.0) {
+            assert_eq!((name, left.len()), (other_name, right.len()));
+            for (a, b) in left.iter().zip(right) {
+                assert!((a - b).abs() <= 1e-12 * (1.0 + a.abs()), "{name}: {a} and {b}");
+            }
+        }
+    }
+}
