@@ -128,7 +128,7 @@ fn bad_input_is_refused() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {seen}");
         assert!(seen.contains(says) && output.stdout.is_empty(), "{arguments:?}: {seen}");
     };
-    refused(&["nowhere"], 1, "`nowhere` holds no run");
+    refused(&["nowhere"], 1, "there is no `nowhere`");
     refused(&["run", "--corpus", "unknown.tsv"], 1, "banana");
     refused(&["run", "--corpus", "empty.tsv"], 1, "`empty.tsv` holds no pair");
     refused(&["run", "--corpus", "missing.tsv"], 1, "missing.tsv");
@@ -140,5 +140,5 @@ fn bad_input_is_refused() {
     refused(&["run", "--rank", "size"], 2, "drift");
     refused(&["run", "--estimator", "mine"], 2, "joint");
     refused(&["run", "--corpus", "empty.tsv", "--samples", "5"], 2, "cannot be used with");
-    refused(&[], 2, "<DIR>");
+    refused(&[], 2, "<DIR|REC>");
 }
