@@ -150,9 +150,9 @@ fn site_lines(site: &SiteReport, measure: &str) -> Vec<String> {
             diagonal.offset.abs()
         ));
     }
-    let attention = site.error.attention.map_or_else(|| "not recorded".into(), |error| format!("{error:.0e}"));
+    let attention = site.error.attention.map_or_else(|| "was not recorded".into(), |error| format!("is theirs within {error:.0e}"));
     lines.push(format!(
-        "  errors: the terms add up to the score within {:.0e} of it, their attention to the model's own within: {attention}",
+        "  errors: the terms add up to the score within {:.0e} of it; the model's own attention {attention}",
         site.error.score
     ));
     lines

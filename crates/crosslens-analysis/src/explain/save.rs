@@ -1,12 +1,12 @@
 //! Writes an explanation to disk.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::{Explained, Samples};
+use crate::replace_file;
 use crate::report::Report;
 
 /// Why an explanation cannot be saved.
@@ -41,15 +41,8 @@ impl Explained {
     }
 }
 
-/// Writes a file under another name first, so that nobody sees half of it.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
-    let failed = |source| SaveError::Io { path: path.to_owned(), source };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    replace_file(path, |file| file.write_all(bytes)).map_err(|source| SaveError::Io { path: path.to_owned(), source })
 }
 
 impl Samples {

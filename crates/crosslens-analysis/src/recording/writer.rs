@@ -152,7 +152,7 @@ fn empty_folder(path: &Path) -> Result<(), RecordingError> {
     for entry in std::fs::read_dir(path).map_err(io("read", path))? {
         let name = entry.map_err(io("read", path))?.file_name();
         let text = name.to_string_lossy();
-        if !(text == name::MANIFEST || text == name::MAPS || name::is_shard(&text) || files::is_temporary(&name)) {
+        if !(text == name::MANIFEST || text == name::MAPS || name::is_shard(&text) || files::is_temporary_file(&name)) {
             return Err(RecordingError::Foreign { path: path.to_owned(), name: text.into_owned() });
         }
         old.push(path.join(&name));

@@ -38,30 +38,32 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, RecordingE
     if bytes.len() as u64 > most { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
 }
 
-/// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.
-pub(crate) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RecordingError> {
+/// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`: nobody ever sees half of it.
+pub fn replace_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let replace = || {
-        // Asked first, since the complaint about a temporary file would name that.
-        std::fs::metadata(folder)?;
-        let mut file = new_file_in(folder)?;
-        let mut buffer = BufWriter::new(file.as_file_mut());
-        write(&mut buffer)?;
-        buffer.flush()?;
-        drop(buffer);
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
-        if let Ok(folder) = File::open(folder) {
-            folder.sync_all().ok();
-        }
-        Ok(())
-    };
-    replace().map_err(io("write", path))
+    // Asked first, since the complaint about a temporary file would name that.
+    std::fs::metadata(folder)?;
+    let mut file = new_file_in(folder)?;
+    let mut buffer = BufWriter::new(file.as_file_mut());
+    write(&mut buffer)?;
+    buffer.flush()?;
+    drop(buffer);
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
+    if let Ok(folder) = File::open(folder) {
+        folder.sync_all().ok();
+    }
+    Ok(())
 }
 
-/// Whether a file is one that a killed writer left.
-pub(crate) fn is_temporary(name: &OsStr) -> bool {
+/// [`replace_file`], with the path in its error.
+pub(crate) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RecordingError> {
+    replace_file(path, write).map_err(io("write", path))
+}
+
+/// Whether a file is one that a writer killed in [`replace_file`] left.
+pub fn is_temporary_file(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with(TEMPORARY)
 }
 

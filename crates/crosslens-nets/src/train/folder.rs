@@ -3,11 +3,10 @@
 //! Every file is written under a temporary name, synced and renamed, so that a kill leaves the old one or the new one. Every file read is
 //! checked before it is believed.
 
-use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::Vocabulary;
+use crosslens_analysis::{Vocabulary, is_temporary_file, replace_file};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
@@ -147,7 +146,7 @@ impl RunFolder {
         let io = |source| FolderError::Io { action: "read", path: self.path.clone(), source };
         for entry in std::fs::read_dir(&self.path).map_err(io)? {
             let entry = entry.map_err(io)?;
-            if is_temporary(&entry.file_name()) {
+            if is_temporary_file(&entry.file_name()) {
                 remove(&entry.path())?;
             }
         }
@@ -157,7 +156,7 @@ impl RunFolder {
     /// Whether there is nothing in the folder, or no folder; temporary files of a killed run are nothing.
     pub fn is_empty(&self) -> bool {
         let Ok(mut entries) = std::fs::read_dir(&self.path) else { return true };
-        entries.all(|entry| entry.is_ok_and(|entry| is_temporary(&entry.file_name())))
+        entries.all(|entry| entry.is_ok_and(|entry| is_temporary_file(&entry.file_name())))
     }
 
     /// Writes `run.toml`.
@@ -297,7 +296,7 @@ impl RunFolder {
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FolderError> {
         let path = self.file(name);
-        write_atomically(&path, bytes).map_err(|source| FolderError::Io { action: "write", path, source })
+        replace_file(&path, |file| file.write_all(bytes)).map_err(|source| FolderError::Io { action: "write", path, source })
     }
 }
 
@@ -332,27 +331,6 @@ impl Unknown {
     }
 }
 
-/// Bytes to a temporary file beside `path`, synced, then renamed over it.
-fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = new_file_in(folder)?;
-    file.as_file_mut().write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
-    if let Ok(folder) = std::fs::File::open(folder) {
-        folder.sync_all().ok();
-    }
-    Ok(())
-}
-
-/// How the names of temporary files begin.
-const TEMPORARY: &str = ".crosslens-";
-
-fn is_temporary(name: &OsStr) -> bool {
-    name.to_string_lossy().starts_with(TEMPORARY)
-}
-
 fn remove(path: &Path) -> Result<(), FolderError> {
     match std::fs::remove_file(path) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -360,15 +338,6 @@ fn remove(path: &Path) -> Result<(), FolderError> {
         }
         _ => Ok(()),
     }
-}
-
-/// A temporary file with the rights an ordinary new file would have.
-fn new_file_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
 }
 
 fn read_text(path: &Path) -> Result<String, FolderError> {

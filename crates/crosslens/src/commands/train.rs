@@ -233,7 +233,7 @@ fn conclude(arguments: &Arguments, folder: &RunFolder, trained: &Trained) -> Res
         return Err(Failure::refused(message).hint(format!("crosslens train {out} --resume")));
     }
     if style(arguments) == Style::Auto && !arguments.json {
-        output::note(&format!("saved in {out}; next: crosslens eval {out}"));
+        output::note(&format!("saved in {out}; next: crosslens explain {out}"));
     }
     Ok(())
 }
