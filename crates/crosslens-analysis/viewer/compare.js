@@ -47,8 +47,7 @@ export async function compareView(main, context) {
       site && el("p", {}, verdictChip(site), " ", el("span", { class: "muted" }, siteName(site))),
       site && totals(site) && el("p", {}, shareBar(totals(site))),
       picture ? maps[place].element : el("p", { class: "muted" }, "There is no average attention here.")))),
-    sharesTable(one, two),
-    overall(first, second),
+    el("div", { class: "compare" }, sharesTable(one, two), overall(first, second)),
     atlasTable(first, second),
     explain("What am I looking at?", el("p", {}, "Average attention is the mean over all sentences at each pair of steps: what is the same whatever the sentence. Where the difference is blue, B looks more than A; where orange, less. Shares say what makes the scores; “kept” how often that part alone looks at the same token.")));
   maps.forEach((map, place) => map?.show(panels[place].picture));

@@ -97,9 +97,8 @@ class Cloud {
   }
 
   colour(stream) {
-    const { parts } = colours();
-    const place = this.frame.streams.indexOf(stream);
-    return [parts[0], parts[1], parts[2], colours().muted][Math.min(3, Math.max(0, place))];
+    const { streams } = colours();
+    return streams[Math.min(streams.length - 1, Math.max(0, this.frame.streams.indexOf(stream)))];
   }
 
   layout() {

@@ -55,6 +55,7 @@ class HeadView {
     this.isHiding = now.hide === "1";
     this.isWords = now.words === "1";
     this.isStretched = now.stretch === "1";
+    this.centred = null;
     this.truth = nPieces ? rebuild(this.data, allPieces(this.data)) : this.data.average;
   }
 
@@ -125,7 +126,7 @@ class HeadView {
     const { error } = this.site;
     return el("section", { class: "card verdict", "aria-label": "Verdict" },
       el("p", { class: "verdict-line" }, verdictChip(this.site), el("span", {}, sentenceCase(this.site.verdict.text), ".")),
-      all && el("p", { class: "verdict-shares" }, shareBar(all), el("span", { class: "muted" }, all.map((share, part) => `${PARTS[part].name} ${percent(share)}`).join(" · "),
+      all && el("p", { class: "verdict-shares" }, shareBar(all), el("span", { class: "muted" }, all.map((share, part) => `${PARTS[part].name}${PARTS[part].key === "residual" ? "" : ` (${PARTS[part].key})`} ${percent(share)}`).join(" · "),
         ` of what makes a row's scores differ; the terms add up to the score to ${Math.max(error.score, error.attention ?? 0).toExponential(0)}`)));
   }
 
@@ -155,12 +156,28 @@ class HeadView {
     });
     search.value = state().find ?? "";
     const tokens = [...new Set(samples.flatMap((sample) => [...sample.source, ...sample.predicted]))].slice(0, 400);
-    return el("div", { class: "bar samples" },
+    return el("div", { class: "bar samples" }, this.context.source.live && this.typed(this.context.source.live),
       el("div", { class: "stepper" },
         el("button", { type: "button", id: "sample-back", "aria-label": "sentence before", onclick: () => go(-1) }, "‹"),
         select("Sentence", options, this.sample, (value) => change({ sample: value, pin: null })),
         el("button", { type: "button", id: "sample-next", "aria-label": "next sentence", onclick: () => go(1) }, "›")),
       samples.length > 0 && el("span", { class: "search" }, search, el("datalist", { id: "sample-tokens" }, tokens.map((name) => el("option", { value: name }))), found));
+  }
+
+  /** A sentence of one's own, for a model that is running. */
+  typed(live) {
+    const said = el("output", { class: "muted", "aria-live": "polite" });
+    const [source, target] = ["source", "target (optional)"].map((name) => el("input", { type: "text", name, placeholder: name, "aria-label": name, autocomplete: "off" }));
+    const explained = async (event) => {
+      event.preventDefault();
+      fill(said, "running …");
+      try {
+        change({ sample: await live.explain(this.context.id, source.value, target.value || null, {}), pin: null });
+      } catch (error) {
+        fill(said, error.message);
+      }
+    };
+    return el("form", { class: "typed", onsubmit: explained }, source, target, el("button", { type: "submit" }, "explain"), said);
   }
 
   /** The sentence itself; the source is shaded by the row looked at. */
@@ -219,7 +236,7 @@ class HeadView {
         ...PARTS.flatMap(({ name }, query) => [head(query), ...PARTS.map((key, part) => button(3 * query + part, `${name} × ${key.name}`))])]
       : [el("span", { class: "term-corner" }, "part →"), ...PARTS.map((_, part) => head(part)),
         ...["query", "key"].flatMap((side, row) => [el("span", { class: "term-head" }, side), ...PARTS.map(({ name }, part) => button(3 * row + part, `${side}: ${name}`))])];
-    const presets = [["all", allPieces(this.data), true], ["position", madeOf(nPieces, [0]), true], ["token", madeOf(nPieces, [1]), false], ["position + token", madeOf(nPieces, [0, 1]), true],
+    const presets = [["everything", allPieces(this.data), true], ["position", madeOf(nPieces, [0]), true], ["token", madeOf(nPieces, [1]), false], ["position + token", madeOf(nPieces, [0, 1]), true],
       ["without position", nPieces === 9 ? allPieces(this.data) & ~1 : madeOf(nPieces, [1, 2]), false]];
     this.presets = presets.map(([name, mask, withBias]) => ({ name, mask, withBias, press: el("button", { type: "button", class: "quiet", "data-preset": name, onclick: () => this.choose(mask, withBias) }, name) }));
     const live = this.context.source.live;
@@ -229,7 +246,7 @@ class HeadView {
       el("p", { class: "muted small" }, "The score is their sum. Press one to switch it off; the softmax is rebuilt at once."),
       el("div", { class: "term-grid", role: "group", "aria-label": "Terms: rows are parts of the query, columns parts of the key" }, grid),
       bias && el("div", { class: "term-bias" }, button(nPieces, "bias of positions"), el("span", { class: "muted" }, "bias of positions")),
-      el("div", { class: "presets", role: "group", "aria-label": "Choose terms" }, el("span", { class: "muted" }, "only"), this.presets.map(({ press }) => press)),
+      el("div", { class: "presets", role: "group", "aria-label": "Choose terms" }, el("span", { class: "muted" }, "keep"), this.presets.map(({ press }) => press)),
       this.readout,
       again);
   }
@@ -265,10 +282,15 @@ class HeadView {
     return view(values, this.data.nKeys, groups(rows), groups(columns), { isWeights, isWhole });
   }
 
-  piece(piece) {
-    const size = this.data.nQueries * this.data.nKeys;
-    const values = piece === this.data.nPieces ? this.data.bias : this.data.pieces.subarray(piece * size, (piece + 1) * size);
-    return centred(this.shown(values, false));
+  /** Every term as the lines show it, each row less its mean; the bias of positions last. */
+  pieces() {
+    if (this.centred?.lines === this.lines) return this.centred.list;
+    const { nPieces, nQueries, nKeys, pieces, bias } = this.data;
+    const size = nQueries * nKeys;
+    const list = Array.from({ length: nPieces }, (_, piece) => centred(this.shown(pieces.subarray(piece * size, (piece + 1) * size), false)));
+    if (bias) list.push(centred(this.shown(bias, false)));
+    this.centred = { lines: this.lines, list };
+    return list;
   }
 
   /** What the large matrix shows. */
@@ -294,13 +316,8 @@ class HeadView {
     this.truthShown = this.shown(this.truth, true);
     if (nPieces) {
       this.rebuiltShown = this.shown(rebuild(this.data, this.mask, this.hasBias), true);
-      const list = this.buttons.map(({ piece }) => this.piece(piece));
-      const most = list.reduce((sum, matrix) => Math.max(sum, largest(matrix.values)), 1e-9);
-      this.buttons.forEach(({ press, canvas, isOn }, place) => {
-        press.setAttribute("aria-pressed", String(isOn()));
-        if (this.drawnLines !== this.lines) thumbnail(canvas, list[place], "signed", most);
-      });
-      this.drawnLines = this.lines;
+      this.drawTerms();
+      for (const { press, isOn } of this.buttons) press.setAttribute("aria-pressed", String(isOn()));
       const mask = this.mask;
       for (const preset of this.presets) preset.press.setAttribute("aria-pressed", String(preset.mask === mask && (!this.data.bias || preset.withBias === this.hasBias)));
       this.fillReadout();
@@ -312,6 +329,15 @@ class HeadView {
       }));
     }
     this.heatmap.show(this.picture());
+  }
+
+  /** The small pictures, once for the lines shown. */
+  drawTerms() {
+    if (this.drawnLines === this.lines) return;
+    this.drawnLines = this.lines;
+    const list = this.pieces();
+    const most = list.reduce((sum, matrix) => Math.max(sum, largest(matrix.values)), 1e-9);
+    for (const { canvas, piece } of this.buttons) thumbnail(canvas, list[piece], "signed", most);
   }
 
   fillReadout() {
@@ -370,7 +396,7 @@ class HeadView {
   /** The terms of one score, above or below the mean of its row. */
   bars(at) {
     const { nPieces } = this.data;
-    const values = this.buttons.map(({ piece }) => ({ piece, value: this.piece(piece).values[at] }));
+    const values = this.pieces().map(({ values: list }, piece) => ({ piece, value: list[at] }));
     const most = Math.max(1e-9, ...values.map(({ value }) => Math.abs(value)));
     const name = (piece) => {
       if (piece === nPieces) return "bias of positions";

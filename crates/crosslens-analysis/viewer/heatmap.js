@@ -3,15 +3,14 @@
 import { el, shownToken } from "./dom.js";
 import { colours, isLight, signedPlace, weightPlace } from "./colours.js";
 
-const FONT = "12px system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Noto Sans Arabic', sans-serif";
+const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Noto Sans Arabic', sans-serif";
+const [SMALL_FONT, LARGE_FONT] = [9.5, 12.5];
 const SMALLEST_CELL = 3;
 const LARGEST_CELL = 44;
 /** Cells from this size on show their number. */
 const CELL_WITH_NUMBER = 30;
 /** Cells from this size on are set apart by a line. */
 const CELL_WITH_LINE = 9;
-/** Pixels a label needs for itself. */
-const LABEL_STEP = 13;
 
 /** A colour for every number of a matrix: weights from 0 to 1, signed numbers around 0. */
 export function painter(kind, largest, threshold = 0) {
@@ -26,7 +25,7 @@ export function painter(kind, largest, threshold = 0) {
 
 export class Heatmap {
   /** `told(cell, isPinned)` hears of the cell under the pointer or cursor, null for none; `speak(cell)` gives its words. */
-  constructor({ label, told, speak, most = 0.72 }) {
+  constructor({ label, told, speak, most = 0.66 }) {
     this.told = told;
     this.speak = speak;
     this.most = most;
@@ -80,7 +79,7 @@ export class Heatmap {
   }
 
   measure(context) {
-    context.font = FONT;
+    context.font = fontOf(LARGE_FONT);
     const width = (list) => list.reduce((most, line) => Math.max(most, context.measureText(labelOf(line)).width), 0);
     return { rows: width(this.data.rows), columns: width(this.data.columns) };
   }
@@ -100,12 +99,14 @@ export class Heatmap {
     const fitsHigh = (high - this.top) / Math.max(1, nRows);
     const fit = Math.min(fits, Math.max(fitsHigh, Math.min(fits, 16)), LARGEST_CELL);
     this.cell = Math.max(SMALLEST_CELL, fit >= 8 ? Math.floor(fit) : fit) * this.zoom;
+    this.font = Math.min(LARGE_FONT, Math.max(SMALL_FONT, this.cell));
     const [width, height] = [this.left + nColumns * this.cell + 1, this.top + nRows * this.cell + 1];
     this.isWide = width > room + 1;
     this.seenWidth = Math.min(room, Math.ceil(width));
     this.seenHeight = Math.min(high, Math.ceil(height));
     this.scroller.style.width = `${this.seenWidth}px`;
     this.scroller.style.height = `${this.seenHeight}px`;
+    this.scroller.dataset.cell = this.cell;
     this.spacer.style.width = `${width}px`;
     this.spacer.style.height = `${height}px`;
     const scale = devicePixelRatio || 1;
@@ -226,12 +227,12 @@ export class Heatmap {
 
   drawLabels(context, scheme, rows, columns, first, last, x0, y0) {
     const focus = this.hover ?? this.pin;
-    const every = Math.max(1, Math.ceil(LABEL_STEP / this.cell));
+    const every = Math.max(1, Math.ceil((this.font - 0.5) / this.cell));
     context.fillStyle = scheme.paper;
     context.fillRect(0, 0, this.seenWidth, this.top);
     context.fillRect(0, 0, this.left, this.seenHeight);
     context.textBaseline = "middle";
-    const shown = (place, wanted) => place === wanted || (place % every === 0 && (wanted === undefined || every === 1 || Math.abs(place - wanted) * this.cell >= LABEL_STEP));
+    const shown = (place, wanted) => place === wanted || (place % every === 0 && (wanted === undefined || every === 1 || Math.abs(place - wanted) * this.cell >= this.font));
     context.save();
     context.beginPath();
     context.rect(0, this.top, this.left, this.seenHeight - this.top);
@@ -252,7 +253,7 @@ export class Heatmap {
       context.save();
       context.translate(this.left + (column + 0.5) * this.cell - x0, this.top - 6);
       context.rotate(-Math.PI / 2);
-      context.font = focus?.column === column ? `bold ${FONT}` : FONT;
+      context.font = fontOf(this.font, focus?.column === column);
       context.fillStyle = focus && focus.column !== column ? scheme.muted : scheme.ink;
       context.fillText(cut(context, labelOf(columns[column]), this.top - 10), 0, 0);
       context.restore();
@@ -262,7 +263,7 @@ export class Heatmap {
 
   /** What was fed, then what was written, the latter in full ink. */
   rowLabel(context, scheme, line, y, isFocus) {
-    context.font = isFocus ? `bold ${FONT}` : FONT;
+    context.font = fontOf(this.font, isFocus);
     context.textAlign = "right";
     const room = this.left - 10;
     const text = shownToken(line.text);
@@ -355,6 +356,10 @@ export class Heatmap {
     this.scroller.scrollLeft = inside(column * this.cell, this.cell, this.seenWidth - this.left, this.scroller.scrollLeft);
     this.scroller.scrollTop = inside(row * this.cell, this.cell, this.seenHeight - this.top, this.scroller.scrollTop);
   }
+}
+
+function fontOf(size, isBold = false) {
+  return `${isBold ? "bold " : ""}${size}px ${FAMILY}`;
 }
 
 function labelOf(line) {

@@ -2,8 +2,8 @@
 
 import { el, fill, percent, say, select } from "./dom.js";
 import { theme } from "./colours.js";
-import { StaticSource } from "./source.js";
-import { change, onChange, state, stateNumber } from "./state.js";
+import { openSource } from "./source.js";
+import { change, hashOf, onChange, state, stateNumber } from "./state.js";
 import { atlasView } from "./atlas.js";
 import { headView } from "./head.js";
 import { componentsView } from "./components.js";
@@ -61,6 +61,7 @@ async function show(source) {
     if (!remembered) scrollTo(0, 0);
   }
   document.documentElement.dataset.ready = String(mine);
+  performance.mark("crosslens-shown");
 }
 
 /** The element that had the focus was drawn anew: its successor gets it. */
@@ -74,7 +75,7 @@ function navigation(source, id, chosen, hasAtlas) {
   const nav = document.getElementById("views");
   const had = nav.contains(document.activeElement) ? document.activeElement.dataset.view : null;
   fill(nav, VIEWS.filter(([view]) => view !== "atlas" || hasAtlas).map(([view, title, , hint]) =>
-    el("a", { href: `#${new URLSearchParams({ ...keptState(), view })}`, "data-view": view, title: hint, "aria-current": view === chosen ? "page" : undefined }, title)));
+    el("a", { href: hashOf({ ...keptState(), view }), "data-view": view, title: hint, "aria-current": view === chosen ? "page" : undefined }, title)));
   if (had) nav.querySelector(`[data-view="${had}"]`)?.focus();
   const reports = source.reports();
   fill(document.getElementById("reports"), reports.length > 1
@@ -85,7 +86,7 @@ function navigation(source, id, chosen, hasAtlas) {
 /** What stays when one goes from view to view. */
 function keptState() {
   const { report, site, sample } = state();
-  return Object.fromEntries(Object.entries({ report, site, sample }).filter(([, value]) => value !== "0"));
+  return { report, site, sample };
 }
 
 function footer({ report }) {
@@ -95,12 +96,21 @@ function footer({ report }) {
     el("p", {}, "Attention weights alone explain nothing: read the shares with the causal check, and rare tokens and late steps with care."));
 }
 
-function themeButton() {
+/** Links within the page change its state; inside another page they would lead out of it. */
+function follow(event) {
+  const href = event.target.closest?.("a[href^='#']")?.getAttribute("href");
+  if (!href?.includes("=") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const all = Object.fromEntries(Object.keys(state()).map((name) => [name, null]));
+  change({ ...all, ...Object.fromEntries(new URLSearchParams(href.slice(1))) }, { isStep: true });
+}
+
+function themeButton(redraw) {
   const names = { light: "☾", dark: "☀" };
   const button = el("button", { type: "button", class: "quiet", id: "theme", onclick: () => {
     document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
     label();
-    dispatchEvent(new Event("hashchange"));
+    redraw();
   } });
   const label = () => {
     button.textContent = names[theme()];
@@ -111,17 +121,19 @@ function themeButton() {
   return button;
 }
 
-function start() {
-  const source = new StaticSource();
+async function start() {
+  const source = openSource();
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     document.getElementById("main").focus();
   });
   const redraw = () => show(source);
-  document.getElementById("settings").append(themeButton());
+  document.addEventListener("click", follow);
+  document.getElementById("settings").append(themeButton(redraw));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   onChange(redraw);
-  return redraw();
+  await source.ready();
+  await redraw();
 }
 
 start();

@@ -7,15 +7,24 @@
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
 //   live                         null, or what only a running model can do:
-//       explain(id, source, target, options)   a promise of a number to ask `sample` for: a sentence typed by the user
-//       rerun(id, number, site, mask)          a promise of { predicted, accuracy }: decodes again with the pieces of `mask` alone
+//       explain(id, source, target, options)   a promise of the number of a new sentence, typed by the user: it joins the report's samples
+//       rerun(id, number, site, { mask, bias })  a promise of { predicted }: decodes again with these pieces alone
 //
-// `StaticSource` reads what stands in the page itself.
+// `StaticSource` reads what stands in the page itself. `LiveSource` asks a server, at an address the page's index gives as `api`:
+//
+//   GET  reports                          the list
+//   GET  reports/{id}                     JSON, as the block `report-{id}` of a page
+//   GET  reports/{id}/averages            safetensors, as `averages-{id}`
+//   GET  reports/{id}/samples/{number}    safetensors, as `sample-{id}-{number}`
+//   POST reports/{id}/explain             { source, target, … } → { number, sample }
+//   POST reports/{id}/rerun               { sample, site, mask, bias } → { predicted }
+//
+// An error is a status from 400 on with { error } in words.
 
 import { readSafetensors } from "./safetensors.js";
 
 /** Reads blocks of gzipped, base64-coded data from the page's own script elements. */
-export class StaticSource {
+class StaticSource {
   constructor() {
     const index = document.getElementById("crosslens-index");
     const { title, reports } = index ? JSON.parse(index.textContent) : { title: "Crosslens", reports: [] };
@@ -24,6 +33,8 @@ export class StaticSource {
     this.list = reports.map((report, id) => ({ id, ...report }));
     this.cache = new Map();
   }
+
+  async ready() {}
 
   reports() {
     return this.list;
@@ -35,20 +46,12 @@ export class StaticSource {
 
   async sample(id, number, site) {
     const arrays = await this.once(`sample-${id}-${number}`, readSafetensors);
-    const { report, samples } = await this.report(id);
-    return siteOf(arrays, site, samples[number].visible?.[site] === "causal", report);
+    const { samples } = await this.report(id);
+    return siteOf(arrays, site, samples[number].visible?.[site] === "causal");
   }
 
   averages(id) {
-    return this.once(`averages-${id}`, async (buffer) => {
-      const arrays = readSafetensors(buffer);
-      const { report } = await this.report(id);
-      return report.sites.map((_, site) => {
-        if (!arrays.has(`sites.${site}.average`)) return null;
-        const { shape: [nRows, nColumns], values } = arrays.get(`sites.${site}.average`);
-        return { values, nRows, nColumns };
-      });
-    });
+    return this.once(`averages-${id}`, async (buffer) => averagesOf(readSafetensors(buffer), (await this.report(id)).report.sites.length));
   }
 
   /** Unpacks a block once. */
@@ -58,8 +61,80 @@ export class StaticSource {
   }
 }
 
+/** Asks a server. */
+class LiveSource {
+  constructor(title, api) {
+    Object.assign(this, { title, api, list: [], cache: new Map() });
+    this.live = {
+      explain: async (id, source, target, options) => {
+        const { number, sample } = await this.post(`reports/${id}/explain`, { source, target, ...options });
+        (await this.report(id)).samples[number] = sample;
+        return number;
+      },
+      rerun: (id, sample, site, { mask, bias }) => this.post(`reports/${id}/rerun`, { sample, site, mask, bias }),
+    };
+  }
+
+  async ready() {
+    this.list = await this.ask("reports").then((response) => response.json());
+  }
+
+  reports() {
+    return this.list;
+  }
+
+  report(id) {
+    return this.once(`reports/${id}`, async (response) => ({ id, ...(await response.json()) }));
+  }
+
+  async sample(id, number, site) {
+    const arrays = await this.once(`reports/${id}/samples/${number}`, async (response) => readSafetensors(await response.arrayBuffer()));
+    const { samples } = await this.report(id);
+    return siteOf(arrays, site, samples[number].visible?.[site] === "causal");
+  }
+
+  averages(id) {
+    return this.once(`reports/${id}/averages`, async (response) => averagesOf(readSafetensors(await response.arrayBuffer()), (await this.report(id)).report.sites.length));
+  }
+
+  once(place, read) {
+    if (!this.cache.has(place)) {
+      const answer = this.ask(place).then(read);
+      answer.catch(() => this.cache.delete(place));
+      this.cache.set(place, answer);
+    }
+    return this.cache.get(place);
+  }
+
+  post(place, body) {
+    return this.ask(place, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }).then((response) => response.json());
+  }
+
+  async ask(place, request) {
+    const response = await fetch(`${this.api}${place}`, request);
+    if (response.ok) return response;
+    const { error } = await response.json().catch(() => ({}));
+    throw new Error(error ?? `the server answers ${response.status}`);
+  }
+}
+
+/** What the page was made for: a server if its index names one, else what stands in it. */
+export function openSource() {
+  const index = document.getElementById("crosslens-index");
+  const { title, api } = index ? JSON.parse(index.textContent) : {};
+  return api ? new LiveSource(title, api) : new StaticSource();
+}
+
+function averagesOf(arrays, nSites) {
+  return Array.from({ length: nSites }, (_, site) => {
+    if (!arrays.has(`sites.${site}.average`)) return null;
+    const { shape: [nRows, nColumns], values } = arrays.get(`sites.${site}.average`);
+    return { values, nRows, nColumns };
+  });
+}
+
 /** One head of a sentence from its arrays. */
-export function siteOf(arrays, site, isCausal) {
+function siteOf(arrays, site, isCausal) {
   const { shape: [nPieces, nQueries, nKeys], values } = arrays.get(`sites.${site}.pieces`);
   const optional = (name) => (arrays.has(`sites.${site}.${name}`) ? arrays.get(`sites.${site}.${name}`).values : null);
   return {

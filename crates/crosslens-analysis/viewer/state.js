@@ -1,12 +1,18 @@
 // What is shown, kept in the address so that it can be sent to somebody: `#view=head&site=3&sample=1`.
+//
+// The state is kept here and the address follows, a moment later: browsers refuse to change it too often, and pages inside other pages may
+// not change it at all.
 
 const DEFAULTS = { view: "", report: "0", site: "0", sample: "0" };
+const PAUSE_MS = 150;
 
-let listeners = [];
+let hash = location.hash;
+let timer = 0;
+const listeners = [];
 
-/** The state in the address. */
+/** The state now. */
 export function state() {
-  return { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
+  return { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(hash.slice(1))) };
 }
 
 /** A number of the state, within bounds. */
@@ -17,15 +23,38 @@ export function stateNumber(name, most) {
 
 /** Changes some of the state. `isQuiet` leaves the page as it is; `isStep` makes the browser's back button return here. */
 export function change(changes, { isQuiet = false, isStep = false } = {}) {
-  const next = { ...state(), ...changes };
-  const kept = Object.entries(next).filter(([name, value]) => value !== null && value !== undefined && value !== "" && value !== DEFAULTS[name]);
-  const hash = `#${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}`;
-  if (hash !== location.hash) history[isStep ? "pushState" : "replaceState"](null, "", hash);
+  const next = hashOf({ ...state(), ...changes });
+  if (next !== hash) {
+    if (isStep) write();
+    hash = next;
+    if (isStep) write("pushState");
+    else if (!timer) timer = setTimeout(write, PAUSE_MS);
+  }
   if (!isQuiet) listeners.forEach((listener) => listener());
 }
 
-/** Calls when the state changes. */
+/** The address of a state. */
+export function hashOf(values) {
+  const kept = Object.entries(values).filter(([name, value]) => value !== null && value !== undefined && value !== "" && String(value) !== DEFAULTS[name]);
+  return `#${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}`;
+}
+
+function write(how = "replaceState") {
+  clearTimeout(timer);
+  timer = 0;
+  try {
+    if (location.hash !== hash) history[how](null, "", hash);
+  } catch {
+    // The state lives on without an address.
+  }
+}
+
+/** Calls when the state changes, by the page or by the browser's buttons. */
 export function onChange(listener) {
   listeners.push(listener);
-  addEventListener("hashchange", listener);
+  addEventListener("hashchange", () => {
+    if (location.hash === hash) return;
+    hash = location.hash;
+    listener();
+  });
 }

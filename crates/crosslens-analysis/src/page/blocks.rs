@@ -25,7 +25,7 @@ pub(super) fn packed(bytes: &[u8]) -> String {
 }
 
 /// What lists and searches need of a sentence: its tokens by name.
-pub(super) fn header(samples: &Samples, sample: &Sample) -> Value {
+pub fn sample_header(samples: &Samples, sample: &Sample) -> Value {
     let sentence = &sample.sentence;
     let names = |names: &TokenNames, tokens: &[Token]| tokens.iter().map(|&token| names.name(token).into_owned()).collect::<Vec<_>>();
     let special = |names: &TokenNames, tokens: &[Token]| {
@@ -48,8 +48,8 @@ pub(super) fn header(samples: &Samples, sample: &Sample) -> Value {
     })
 }
 
-/// One sentence: by site `pieces`, `value_norms` and, where there is one, `bias`. Attention is the softmax of the sum of pieces and bias.
-pub(super) fn sample_block(samples: &Samples, sample: &Sample) -> String {
+/// One sentence as safetensors: by site `pieces`, `value_norms` and, where there is one, `bias`. Attention is the softmax of the sum of pieces and bias.
+pub fn sample_bytes(samples: &Samples, sample: &Sample) -> Vec<u8> {
     let n_numbers: usize = samples.sentences.iter().flat_map(|sample| &sample.pieces).map(Vec::len).sum();
     let mut arrays = ArrayList::default();
     for (site, &(n_queries, n_keys)) in sample.shapes.iter().enumerate() {
@@ -67,7 +67,7 @@ pub(super) fn sample_block(samples: &Samples, sample: &Sample) -> String {
         let norms = value_norms(&sample.attention[site], &sample.value_weighted[site], n_keys);
         arrays.floats(format!("sites.{site}.value_norms"), vec![n_keys], &norms);
     }
-    packed(&arrays.to_bytes())
+    arrays.to_bytes()
 }
 
 /// `‖V h‖` of every key, where it is looked at most.
@@ -82,14 +82,14 @@ fn value_norms(attention: &[f32], weighted: &[f32], n_keys: usize) -> Vec<f32> {
     most.into_iter().map(|(_, norm)| norm).collect()
 }
 
-/// The average attention of every site.
-pub(super) fn average_block(samples: &Samples) -> String {
+/// The average attention of every site as safetensors.
+pub fn average_bytes(samples: &Samples) -> Vec<u8> {
     let mut arrays = ArrayList::default();
     for (site, average) in samples.averages.iter().enumerate() {
         let values: Vec<f32> = average.iter().flatten().map(|&x| x as f32).collect();
         arrays.floats(format!("sites.{site}.average"), vec![average.len(), average.first().map_or(0, Vec::len)], &values);
     }
-    packed(&arrays.to_bytes())
+    arrays.to_bytes()
 }
 
 #[derive(Default)]

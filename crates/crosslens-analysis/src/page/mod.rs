@@ -20,8 +20,9 @@ use crate::explain::Samples;
 use crate::replace_file;
 use crate::report::Report;
 use crate::timeline::{Timeline, TrainingPoint};
-use blocks::{average_block, header, sample_block};
+use blocks::packed;
 
+pub use blocks::{average_bytes, sample_bytes, sample_header};
 pub use files::{File, files};
 
 /// Why a page cannot be written.
@@ -83,11 +84,11 @@ impl Page {
         self.entries.push(Entry {
             name: name.into(),
             report: serde_json::to_value(report).expect("a report has string keys"),
-            samples: samples.sentences.iter().map(|sample| header(samples, sample)).collect(),
+            samples: samples.sentences.iter().map(|sample| sample_header(samples, sample)).collect(),
             training: Vec::new(),
             timeline: None,
-            averages: average_block(samples),
-            blocks: samples.sentences.iter().map(|sample| sample_block(samples, sample)).collect(),
+            averages: packed(&average_bytes(samples)),
+            blocks: samples.sentences.iter().map(|sample| packed(&sample_bytes(samples, sample))).collect(),
         });
         self
     }
@@ -172,11 +173,8 @@ impl Entry {
     }
 
     fn write_report(&self, out: &mut dyn Write, number: usize) -> io::Result<()> {
-        let whole = json!({
-            "name": self.name, "report": self.report, "samples": self.samples,
-            "training": self.training, "timeline": self.timeline,
-        });
-        write_block(out, &format!("report-{number}"), blocks::KIND, &blocks::packed(whole.to_string().as_bytes()))
+        let whole = report_json(&self.name, self.report.clone(), &self.samples, &self.training, self.timeline.as_ref());
+        write_block(out, &format!("report-{number}"), blocks::KIND, &packed(whole.to_string().as_bytes()))
     }
 
     fn write_samples(&self, out: &mut dyn Write, number: usize) -> io::Result<()> {
@@ -186,6 +184,17 @@ impl Entry {
         }
         Ok(())
     }
+}
+
+/// What a page or a server says of a report: the JSON of the block `report-{r}`; `samples` are headers ([`sample_header`]).
+pub fn report_json(
+    name: &str,
+    report: serde_json::Value,
+    samples: &[serde_json::Value],
+    training: &[TrainingPoint],
+    timeline: Option<&Timeline>,
+) -> serde_json::Value {
+    json!({ "name": name, "report": report, "samples": samples, "training": training, "timeline": timeline })
 }
 
 /// A piece of data; the browser keeps it as text and runs nothing.

@@ -106,9 +106,7 @@ fn many_numbers_are_kept_in_sixteen_bits() {
         *list = vec![0.001; 500_000];
     }
     many.sentences[0].pieces[0] = (0..4_500_000).map(|i| ((i * 7919) % 1000) as f32 / 100.0 - 5.0).collect();
-    let block = sample_block(&many, &many.sentences[0]);
-    let mut data = Vec::new();
-    flate2::read::GzDecoder::new(&STANDARD.decode(block).expect("base64")[..]).read_to_end(&mut data).expect("gzip");
+    let data = sample_bytes(&many, &many.sentences[0]);
     let arrays = safetensors::SafeTensors::deserialize(&data).expect("safetensors");
     let scale = f32::from_le_bytes(arrays.tensor("sites.0.pieces.scale").expect("scales").data()[..4].try_into().expect("four"));
     let pieces = arrays.tensor("sites.0.pieces").expect("pieces");
