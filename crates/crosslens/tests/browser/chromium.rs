@@ -120,7 +120,7 @@ impl Browser {
     pub(crate) fn open(&mut self, page: &Path, place: &str) {
         self.call("Page.navigate", json!({ "url": "about:blank" }));
         self.call("Page.navigate", json!({ "url": format!("file://{}{place}", page.display()) }));
-        self.wait("document.documentElement.dataset.ready !== undefined");
+        self.wait("document.documentElement?.dataset.ready !== undefined");
     }
 
     /// What an expression gives.
