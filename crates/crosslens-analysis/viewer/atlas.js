@@ -2,11 +2,11 @@
 
 import { choice, el, explain, fill, percent, say, select, svg, table } from "./dom.js";
 import { PARTS, colours } from "./colours.js";
-import { change, state } from "./state.js";
+import { change, hashOf, state } from "./state.js";
 import { thumbnail } from "./heatmap.js";
 import { largest } from "./attention.js";
 import { downloads, elementSvg } from "./download.js";
-import { driver, heading, kept, kindName, partLegend, shareBar, siteName, siteShort, totals, verdictChip } from "./parts.js";
+import { driver, heading, kept, kindName, partLegend, siteName, siteShort, totals, verdictChip } from "./parts.js";
 
 const SIZE = 46;
 
@@ -53,13 +53,14 @@ export function atlasView(main, context) {
       el("p", {}, "A share is not yet a proof. Where the model could be run again with the rebuilt attention, the verdict says so; open a head to read it.")),
     el("details", { class: "explain" }, el("summary", {}, "The same as a table"), el("div", { class: "table-scroll" },
       table("Heads and what drives them", ["Head", "Verdict", "Position", "Token", "Rest", "Kept by its driver"], shown.map((site) => [
-        el("a", { href: `#view=head&report=${context.id}&site=${site.number}` }, siteName(site)), verdictChip(site),
+        el("a", { href: hashOf({ view: "head", report: context.id, site: site.number }) }, siteName(site)), verdictChip(site),
         ...(site.totals ?? [null, null, null]).map((share) => percent(share)), site.driver === null ? "–" : percent(kept(site, site.driver))])))));
 
   const groups = order === "place" ? kinds.map((kind) => [kindName(kind), shown.filter((site) => site.kind === kind)]) : [["sorted", shown]];
   for (const [name, group] of groups) {
     if (group.length) pictures.append(groupOf(name, group, order, context));
   }
+  if (shown.length > 3) pictures.append(lookFirst(shown, context));
   if (!shown.length) pictures.append(el("p", {}, "No head is like that."));
   if (look === "average") drawAverages(pictures, context);
 }
@@ -83,6 +84,20 @@ function groupOf(name, group, order, context) {
   buttons.forEach((button, place) => { button.tabIndex = place === 0 ? 0 : -1; });
   grid.addEventListener("keydown", (event) => arrows(event, buttons, isGrid ? nHeads : null));
   return el("section", { class: "card" }, el("h2", {}, isGrid ? name : "Heads in order"), el("div", { class: "atlas-scroll" }, grid));
+}
+
+/** Which of many heads to open: for each part those it drives most clearly, share times what it keeps. */
+function lookFirst(sites, context) {
+  const clear = (site, part) => Math.max(0, site.totals[part]) * (kept(site, part) ?? 0);
+  return el("section", { class: "card first" }, el("h2", {}, "Where to look first"),
+    el("p", { class: "muted small" }, "The heads that one part drives most clearly: by its share of the scores, and by how often it alone looks at the same token."),
+    PARTS.map(({ name, title }, part) => {
+      const driven = sites.filter((site) => site.driver === part).sort((a, b) => clear(b, part) - clear(a, part));
+      return [el("h3", { title }, el("span", { class: "swatch", style: { background: colours().parts[part] } }), `${name}: ${driven.length} of ${sites.length}`),
+        driven.length > 0 && el("ol", {}, driven.slice(0, 3).map((site) => el("li", {},
+          el("a", { href: hashOf({ view: "head", report: context.id, site: site.number }) }, siteName(site)),
+          el("span", { class: "muted small" }, ` ${percent(site.totals[part])} of the scores, keeps ${percent(kept(site, part))}`))))];
+    }));
 }
 
 /** Arrow keys go from head to head; Tab leaves the grid. */
@@ -158,10 +173,4 @@ async function drawAverages(pictures, context) {
     thumbnail(canvas, average, "weights", largest(average.values));
     button.replaceChildren(canvas);
   }
-}
-
-/** Kept for callers that show one head's shares in words. */
-export function sharesInWords(site) {
-  const all = totals(site);
-  return all ? el("span", {}, shareBar(all), ` ${all.map((share, part) => `${PARTS[part].name} ${percent(share)}`).join(" · ")}`) : null;
 }

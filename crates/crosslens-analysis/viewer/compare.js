@@ -76,7 +76,7 @@ function less(a, b) {
 
 function pictureOf(matrix, kind, caption) {
   const line = (n) => Array.from({ length: n }, (_, step) => ({ text: String(step) }));
-  return { matrix, rows: line(matrix.nRows), columns: line(matrix.nColumns), kind, largest: 1, threshold: 0, caption };
+  return { matrix, rows: line(matrix.nRows), columns: line(matrix.nColumns), kind, isShare: true, largest: 1, threshold: 0, caption };
 }
 
 function signed(value, text) {

@@ -41,10 +41,11 @@ export function componentsView(main, context) {
         else off.add(layer);
         change({ without: off.size ? [...off].join(".") : "-" }, { isQuiet: true });
         draw();
-      }, title))),
+      }, title)),
+      el("span", { class: "push" }),
+      el("ul", { class: "legend", "aria-label": "Colours" }, streams.map((name) => el("li", {}, el("span", { class: "swatch", style: { background: cloud.colour(name) } }), name)))),
     el("section", { class: "card cloud-card" }, cloud.element,
       el("p", { class: "muted small" }, "Drag or use the arrow keys to turn, the wheel or + and − to come nearer, 0 to start again.")),
-    el("ul", { class: "legend" }, streams.map((name) => el("li", {}, el("span", { class: "swatch", style: { background: cloud.colour(name) } }), name))),
     explain("What am I looking at?",
       el("p", {}, `The axes are principal components of all states of ${streams.join(" and ")}: together they hold ${percent(shares.slice(0, 3).reduce((sum, share) => sum + share, 0))} of the variance. As if spread evenly, the states fill ${ratio.toFixed(1)} dimensions.`),
       el("p", {}, "Numbers along a line are steps. A token stands where the mean state plus its input component lies. A residual is what position and token leave over: a tight cloud means that they say nearly everything. Arrows begin at the zero state and point where the context must lie for a word to be written.")),

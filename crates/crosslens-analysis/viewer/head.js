@@ -54,9 +54,10 @@ class HeadView {
     this.threshold = Math.min(1, Math.max(0, Number(now.threshold) || 0));
     this.isHiding = now.hide === "1";
     this.isWords = now.words === "1";
-    this.isStretched = now.stretch === "1";
     this.centred = null;
     this.truth = nPieces ? rebuild(this.data, allPieces(this.data)) : this.data.average;
+    // Attention spread over many tokens would be all pale on a scale to 100 %.
+    this.isStretched = now.stretch === undefined ? largest(this.truth) < 0.3 : now.stretch === "1";
   }
 
   /** Lines of both axes: which places they stand for and what they are called. */
@@ -210,7 +211,7 @@ class HeadView {
         quiet({ threshold: value || null });
         this.update();
       }),
-      checkbox("stretch colours", this.isStretched, (isOn) => { this.isStretched = isOn; redo({ stretch: isOn ? "1" : null }); }, "let the highest weight have the full colour, instead of 100 %"),
+      checkbox("stretch colours", this.isStretched, (isOn) => { this.isStretched = isOn; redo({ stretch: isOn ? "1" : "0" }); }, "let the highest weight have the full colour, instead of 100 %"),
       this.lines.canHide && checkbox("hide end and other signs", this.isHiding, (isOn) => { this.isHiding = isOn; redo({ hide: isOn ? "1" : null, pin: null }); }, "leave start, end, padding and language tokens out, and let the other weights add up to 100 %"),
       this.lines.canJoin && checkbox("whole words", this.isWords, (isOn) => { this.isWords = isOn; redo({ words: isOn ? "1" : null, pin: null }); }, "join the pieces of a word: weights of its pieces are added, rows averaged"),
       el("span", { class: "zoom" }, el("button", { type: "button", "aria-label": "smaller cells", onclick: () => this.heatmap.setZoom(this.heatmap.zoom / 1.5) }, "−"), el("button", { type: "button", "aria-label": "larger cells", onclick: () => this.heatmap.setZoom(this.heatmap.zoom * 1.5) }, "+")));
@@ -301,7 +302,7 @@ class HeadView {
     if (this.show_ === "rebuilt") return weights(this.rebuiltShown, "share of attention, rebuilt");
     if (this.show_ === "difference") {
       const matrix = { ...this.truthShown, values: this.rebuiltShown.values.map((value, place) => value - this.truthShown.values[place]) };
-      return { ...common, matrix, kind: "signed", largest: Math.max(0.01, this.isStretched ? largest(matrix.values) : 1), caption: "rebuilt less the model's own" };
+      return { ...common, matrix, kind: "signed", isShare: true, largest: Math.max(0.01, this.isStretched ? largest(matrix.values) : 1), caption: "rebuilt less the model's own" };
     }
     if (this.show_ === "value" && this.data.valueNorms) {
       const { nKeys, valueNorms } = this.data;
@@ -366,7 +367,7 @@ class HeadView {
   words({ row, column }) {
     const { rows, columns } = this.lines;
     const value = this.heatmap.data.matrix.values[row * columns.length + column];
-    const what = this.heatmap.data.kind === "weights" ? percent(value, 1) : number(value, 3);
+    const what = this.heatmap.isShare() ? percent(value, 1) : number(value, 3);
     const line = rows[row];
     return `row ${row + 1} of ${rows.length}, ${line.before === undefined ? shownToken(line.text) : `reads ${shownToken(line.before)}, writes ${shownToken(line.text)}`}; column ${column + 1} of ${columns.length}, ${shownToken(columns[column].text)}; ${what}`;
   }

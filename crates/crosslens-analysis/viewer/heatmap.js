@@ -4,9 +4,8 @@ import { el, shownToken } from "./dom.js";
 import { colours, isLight, signedPlace, weightPlace } from "./colours.js";
 
 const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Noto Sans Arabic', sans-serif";
-const [SMALL_FONT, LARGE_FONT] = [9.5, 12.5];
+const SMALL_FONT = 9.5;
 const SMALLEST_CELL = 3;
-const LARGEST_CELL = 44;
 /** Cells from this size on show their number. */
 const CELL_WITH_NUMBER = 30;
 /** Cells from this size on are set apart by a line. */
@@ -79,7 +78,7 @@ export class Heatmap {
   }
 
   measure(context) {
-    context.font = fontOf(LARGE_FONT);
+    context.font = fontOf(0.84 * letter());
     const width = (list) => list.reduce((most, line) => Math.max(most, context.measureText(labelOf(line)).width), 0);
     return { rows: width(this.data.rows), columns: width(this.data.columns) };
   }
@@ -93,13 +92,13 @@ export class Heatmap {
     if (room < 20) return;
     const { nRows, nColumns } = this.data.matrix;
     this.left = Math.ceil(Math.min(this.measured.rows + 14, Math.max(64, room * 0.34)));
-    this.top = Math.ceil(Math.min(this.measured.columns + 14, 130));
+    this.top = Math.ceil(Math.min(this.measured.columns + 14, 9 * letter()));
     const high = Math.max(220, innerHeight * this.most);
     const fits = (room - this.left - 2) / Math.max(1, nColumns);
     const fitsHigh = (high - this.top) / Math.max(1, nRows);
-    const fit = Math.min(fits, Math.max(fitsHigh, Math.min(fits, 16)), LARGEST_CELL);
+    const fit = Math.min(fits, Math.max(fitsHigh, Math.min(fits, 16)), 3 * letter());
     this.cell = Math.max(SMALLEST_CELL, fit >= 8 ? Math.floor(fit) : fit) * this.zoom;
-    this.font = Math.min(LARGE_FONT, Math.max(SMALL_FONT, this.cell));
+    this.font = Math.min(0.84 * letter(), Math.max(SMALL_FONT, this.cell));
     const [width, height] = [this.left + nColumns * this.cell + 1, this.top + nRows * this.cell + 1];
     this.isWide = width > room + 1;
     this.seenWidth = Math.min(room, Math.ceil(width));
@@ -189,15 +188,16 @@ export class Heatmap {
 
   drawNumbers(context, place, ramp, first, last, x0, y0) {
     const { matrix, kind } = this.data;
-    context.font = "11px system-ui, sans-serif";
+    const isShare = this.isShare();
+    context.font = fontOf(Math.max(11, 0.28 * this.cell));
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (let row = first.row; row < last.row; row += 1) {
       for (let column = first.column; column < last.column; column += 1) {
         const value = matrix.values[row * matrix.nColumns + column];
-        if (kind !== "signed" && value < 0.01) continue;
+        if (isShare ? Math.abs(value) < 0.005 : kind === "amount" && value < 0.05) continue;
         context.fillStyle = isLight(ramp.rgb[place(value)]) ? "rgba(0,0,0,.72)" : "rgba(255,255,255,.92)";
-        const text = kind === "weights" ? Math.round(100 * value) : value.toFixed(1).replace("-", "−");
+        const text = (isShare ? String(Math.round(100 * value)) : value.toFixed(1)).replace("-", "−");
         context.fillText(text, this.left + (column + 0.5) * this.cell - x0, this.top + (row + 0.5) * this.cell - y0);
       }
     }
@@ -280,6 +280,11 @@ export class Heatmap {
     context.fillText(cut(context, `${shownToken(line.before)} → `, room - used), this.left - 6 - used, y);
   }
 
+  /** Whether its numbers are shares of attention, or differences of such. */
+  isShare() {
+    return this.data.kind === "weights" || this.data.isShare;
+  }
+
   drawLegend() {
     const { kind, largest, caption } = this.data;
     const { weights, signed } = colours();
@@ -287,8 +292,8 @@ export class Heatmap {
     const stops = css.filter((_, place) => place % 15 === 0);
     const bar = el("span", { class: "heat-bar", "aria-hidden": "true" });
     bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    const most = kind === "weights" ? `${Math.round(100 * largest)} %` : largest.toPrecision(2);
-    const least = kind === "signed" ? `−${largest.toPrecision(2)}` : kind === "weights" ? "0 %" : "0";
+    const most = this.isShare() ? `${Number((100 * largest).toPrecision(2))} %` : largest.toPrecision(2);
+    const least = kind === "signed" ? `−${most}` : this.isShare() ? "0 %" : "0";
     this.legend.replaceChildren(el("span", {}, least), bar, el("span", {}, most), el("span", { class: "heat-caption" }, caption ?? ""));
   }
 
@@ -356,6 +361,11 @@ export class Heatmap {
     this.scroller.scrollLeft = inside(column * this.cell, this.cell, this.seenWidth - this.left, this.scroller.scrollLeft);
     this.scroller.scrollTop = inside(row * this.cell, this.cell, this.seenHeight - this.top, this.scroller.scrollTop);
   }
+}
+
+/** The size of the page's letters, which grows with the screen. */
+function letter() {
+  return parseFloat(getComputedStyle(document.body).fontSize) || 15;
 }
 
 function fontOf(size, isBold = false) {
