@@ -3,6 +3,7 @@
 mod attending;
 mod explaining;
 mod fitting;
+mod live;
 mod model;
 pub mod recipes;
 mod recording;
@@ -11,6 +12,7 @@ mod showing;
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use explaining::{Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
+pub use live::{Asked, Feeds, LiveError, LiveModel, Rerun, Spelled};
 pub use model::{OpenError, Opened, TrainedModel};
 pub use recording::{RecordOptions, RecordRunError};
 pub use showing::{ShowError, ShowOptions, Shown, TIMELINE_FILE};

@@ -7,4 +7,5 @@ pub(crate) mod fit;
 pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod serve;
 pub(crate) mod train;
