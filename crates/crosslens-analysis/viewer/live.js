@@ -38,12 +38,12 @@ export function liveForm(context, live) {
   return el("section", { class: "card live", "aria-label": "Ask the model" },
     el("form", { class: "typed", onsubmit: submit }, text("source", "source words"), text("target", "target words (optional)"), el("button", { type: "submit", id: "live-explain" }, "explain")),
     el("div", { class: "bar" },
-      el("span", { class: "stepper" }, number, el("button", { type: "button", id: "live-take", onclick: next }, "take it from the task")),
+      el("button", { type: "button", id: "live-take", onclick: next }, "take from its task"), el("label", {}, "number ", number),
       checkbox("the decoder reads the target", typed.feeding === "target", (isOn) => { typed.feeding = isOn ? "target" : "own"; }, "instead of its own likeliest word"),
       select("Estimator", [["paper", "paper estimator"], ["joint", "joint estimator"]], typed.estimator, (value) => { typed.estimator = value; }, { id: "live-estimator" }),
       said),
-    knownWords(context, live),
-    jobForm(context, live));
+    jobForm(context, live),
+    knownWords(context, live));
 }
 
 function knownWords(context, live) {

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use crosslens_lab::analysis::Estimator;
-use crosslens_lab::analysis::Subset;
 use crosslens_lab::analysis::explain::Samples;
 use crosslens_lab::analysis::page::{sample_header, value_norms};
 use crosslens_lab::analysis::report::Verdict;
-use crosslens_lab::analysis::{N_PARTS, N_TERMS, Recordable};
+use crosslens_lab::analysis::{Estimator, N_PARTS, N_TERMS, Recordable, Subset};
 use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
@@ -20,8 +18,8 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::guard::{Guard, Pass};
-use crate::jobs::{Jobs, in_words};
-use crate::library::{Library, Model, Source};
+use crate::jobs::{Job, Jobs, in_words};
+use crate::library::{Library, Model, ServedReport, Source};
 use crate::reply::{Content, Refusal, Reply, arrays, events, json, whole, with_safe_headers};
 use crate::routes::{Found, Route, find};
 use crate::{Limits, viewer};
@@ -128,6 +126,8 @@ where
             Ok(json(StatusCode::OK, &job.view()))
         }
         #[cfg(test)]
+        Route::Panic if head.uri.query() == Some("work") => work(&state, || panic!("asked for by a test")).await,
+        #[cfg(test)]
         Route::Panic => panic!("asked for by a test"),
     }
 }
@@ -187,11 +187,11 @@ fn live(state: &State, found: &Found<'_>) -> Result<Arc<LiveModel>, Refusal> {
     }
 }
 
-fn report(state: &State, found: &Found<'_>) -> Result<Arc<crate::library::ServedReport>, Refusal> {
+fn report(state: &State, found: &Found<'_>) -> Result<Arc<ServedReport>, Refusal> {
     state.library.report(found.number(0)?).ok_or_else(|| Refusal::nothing("there is no such report"))
 }
 
-fn job(state: &State, found: &Found<'_>) -> Result<Arc<crate::jobs::Job>, Refusal> {
+fn job(state: &State, found: &Found<'_>) -> Result<Arc<Job>, Refusal> {
     state.jobs.find(found.number(0)?).ok_or_else(|| Refusal::nothing("there is no such job"))
 }
 

@@ -160,6 +160,9 @@ impl Library {
                 }
             }
         };
+        if matches!(source, Source::Recording(_)) {
+            shown.explained.report.corpus.source = "a recording".to_owned();
+        }
         let report = self.add_report(ServedReport::new(self.models.len(), &shown));
         self.models.push(Model { name: shown.name, source, report });
         Ok(())

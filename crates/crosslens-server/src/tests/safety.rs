@@ -154,8 +154,8 @@ fn only_so_many_connect() {
 #[test]
 fn a_panic_is_an_answer_and_the_server_goes_on() {
     let server = Running::usual();
-    for _ in 0..3 {
-        let answer = server.get("/api/panic");
+    for path in ["/api/panic", "/api/panic?work", "/api/panic"] {
+        let answer = server.get(path);
         assert_eq!(answer.status, 500);
         assert!(!answer.error().contains("asked for by a test"), "what went wrong is not told");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));

@@ -9,4 +9,5 @@ mod report;
 mod runs;
 #[path = "../../../crosslens-analysis/tests/explain/schema.rs"]
 mod schema;
+mod serve;
 mod sums;
