@@ -15,7 +15,7 @@ impl<'a> Ready<'a> {
     /// Prepares all sites; `components` are by stream.
     pub fn new(description: &'a Description, components: &'a [Components<f32>]) -> Result<Self, SplitError> {
         let prepare = |site| SiteSplit::new(description, site, &components[site.query], &components[site.key]);
-        Ok(Self { description, splits: description.sites.iter().map(|site| prepare(site)).collect::<Result<_, _>>()? })
+        Ok(Self { description, splits: description.sites.iter().map(prepare).collect::<Result<_, _>>()? })
     }
 
     /// One sentence in full; without averages, since it stands alone.
