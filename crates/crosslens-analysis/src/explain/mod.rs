@@ -11,7 +11,7 @@ mod save;
 mod verdict;
 
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
-pub use options::{ExplainError, Options, Phase, Progress, Rank};
+pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
 pub use passes::{Explained, explain};
 pub(crate) use passes::{batches, read};
 pub use samples::{Sample, Samples};
