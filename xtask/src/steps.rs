@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::args::TestOptions;
 use crate::cargo::CargoCall;
 use crate::metadata::Workspace;
-use crate::tools::{self, Component};
+use crate::tools::{self, Chromium, Component};
 use crate::{crate_table, direction, licences};
 
 /// How a step ended that did not fail.
@@ -39,6 +39,7 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
     Ok(vec![
         format(&workspace, options.offline),
         lints(&workspace, options.offline),
+        browser(&workspace, options.offline),
         tests(&workspace, options),
         doc_tests(&workspace, options.offline),
         documentation(&workspace, options.offline),
@@ -65,17 +66,27 @@ fn lints(workspace: &Rc<Workspace>, offline: bool) -> Step {
     cargo_step("clippy", workspace, call, move || needs(Component::Clippy, offline))
 }
 
+/// Gets the browser that some tests need; without one they are skipped, and this step says so.
+fn browser(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    own_step("browser", workspace, "apt-get install chromium", move |_| {
+        Ok(Chromium::ensure(offline)?.map_or(Outcome::Passed, Outcome::Skipped))
+    })
+}
+
 /// Proves the behaviour: unit, property, golden and command-line tests; the slow ones if asked for.
 fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Step {
     let offline = offline_flag(options.offline);
+    // Offline a missing browser stays missing; else the step before has got it.
+    let with_browser = |call: CargoCall| if options.offline && !Chromium::is_there() { call.env(Chromium::OFF, "1") } else { call };
     if tools::has_nextest() {
         let ignored = if options.slow { "--run-ignored all" } else { "" };
-        return cargo_step("tests", workspace, CargoCall::new(&format!("nextest run --workspace {offline} {ignored}")), ready);
+        let call = CargoCall::new(&format!("nextest run --workspace {offline} {ignored}"));
+        return cargo_step("tests", workspace, with_browser(call), ready);
     }
 
     let ignored = if options.slow { "-- --include-ignored" } else { "" };
     let call = CargoCall::new(&format!("test --workspace --lib --bins --tests --examples {offline} {ignored}"));
-    cargo_step("tests", workspace, call, || {
+    cargo_step("tests", workspace, with_browser(call), || {
         println!("cargo-nextest is not installed: running `cargo test` instead, the same tests one crate after another");
         ready()
     })

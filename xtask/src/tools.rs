@@ -1,6 +1,6 @@
 //! The tools beside the compiler: which are there, and how a missing one is got.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
@@ -44,6 +44,51 @@ impl Component {
             bail!("`rustup component add {name}` failed: install {name} for this toolchain by hand");
         }
         Ok(true)
+    }
+}
+
+/// The browser the page is tested in.
+pub(crate) struct Chromium;
+
+impl Chromium {
+    /// Names the program where it is not on the path; the tests read it too.
+    const NAMED: &'static str = "CROSSLENS_CHROMIUM";
+    /// Switches off what needs a browser; the tests read it too.
+    pub(crate) const OFF: &'static str = "CROSSLENS_NO_BROWSER";
+    /// The names it has, as the tests look for it.
+    const PROGRAMS: [&'static str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+    pub(crate) fn is_there() -> bool {
+        let works = |program: &&str| {
+            let mut version = Command::new(program);
+            version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+            version.status().is_ok_and(|status| status.success())
+        };
+        std::env::var_os(Self::NAMED).is_some() || Self::PROGRAMS.iter().any(works)
+    }
+
+    /// Installs the Debian package if there is no Chromium. `Ok(Some(reason))` means that nothing is tested in a browser.
+    pub(crate) fn ensure(offline: bool) -> Result<Option<String>> {
+        if std::env::var_os(Self::OFF).is_some() {
+            return Ok(Some(format!("{} is set: nothing is tested in a browser", Self::OFF)));
+        }
+        if Self::is_there() {
+            return Ok(None);
+        }
+        if offline {
+            return Ok(Some("Chromium is not installed and --offline installs nothing: nothing is tested in a browser".to_owned()));
+        }
+
+        println!("the page is tested in a real browser and there is none; installing Chromium: apt-get install chromium");
+        for arguments in [&["update"][..], &["install", "--yes", "--no-install-recommends", "chromium"]] {
+            let mut call = Command::new("apt-get");
+            let is_done = call.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").status().is_ok_and(|status| status.success());
+            if !is_done && arguments[0] == "install" {
+                let (named, off) = (Self::NAMED, Self::OFF);
+                bail!("`apt-get install chromium` failed: install Chromium by hand, name it in {named}, or set {off}=1 to do without");
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -6,6 +6,7 @@ mod components;
 pub mod explain;
 pub mod geometry;
 mod outcome;
+pub mod page;
 mod pair;
 mod part;
 mod recordable;
@@ -17,6 +18,7 @@ mod site;
 mod split;
 mod stats;
 mod storage;
+pub mod timeline;
 pub mod tsv;
 mod vocabulary;
 

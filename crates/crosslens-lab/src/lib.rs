@@ -6,12 +6,14 @@ mod fitting;
 mod model;
 pub mod recipes;
 mod recording;
+mod showing;
 
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use explaining::{Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use model::{OpenError, Opened, TrainedModel};
 pub use recording::{RecordOptions, RecordRunError};
+pub use showing::{ShowError, ShowOptions, Shown, TIMELINE_FILE};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, tasks, train};

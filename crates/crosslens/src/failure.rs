@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crosslens_lab::analysis::explain::{ExplainError, SaveError};
+use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
-use crosslens_lab::{AttendError, OpenError, RecordRunError};
+use crosslens_lab::{AttendError, OpenError, RecordRunError, ShowError};
 
 use crate::choices::nearest;
 use crate::output::note;
@@ -198,6 +199,24 @@ impl From<ExplainError> for Failure {
 impl From<SaveError> for Failure {
     fn from(error: SaveError) -> Self {
         Self::of(&error)
+    }
+}
+
+impl From<PageError> for Failure {
+    fn from(error: PageError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<ShowError> for Failure {
+    fn from(error: ShowError) -> Self {
+        match error {
+            ShowError::Open(error) => error.into(),
+            ShowError::File(error) => error.into(),
+            ShowError::Folder(error) => error.into(),
+            ShowError::Explain(error) => error.into(),
+            _ => Self::of(&error),
+        }
     }
 }
 

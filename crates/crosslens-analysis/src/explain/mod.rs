@@ -3,6 +3,7 @@
 mod bootstrap;
 mod causal;
 mod corpus;
+mod load;
 mod measure;
 mod options;
 mod passes;
@@ -14,5 +15,5 @@ pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
 pub use passes::{Explained, explain};
 pub(crate) use passes::{batches, read};
-pub use samples::{Sample, Samples};
+pub use samples::{Sample, Samples, TokenNames};
 pub use save::SaveError;

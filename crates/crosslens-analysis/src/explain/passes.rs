@@ -11,7 +11,7 @@ use super::samples::{Sample, Samples};
 use super::verdict::verdict;
 use super::{Corpus, ExplainError, Options, Phase, Progress, Rank};
 use crate::components::WordVariance;
-use crate::geometry::{Moments, PcaError, Seen, describe};
+use crate::geometry::{Moments, PcaError, Residual, Seen, describe};
 use crate::report::*;
 use crate::{
     AverageAttention, Breakdown, ClosenessTally, Components, Description, Fit, N_PARTS, N_TERMS, Offsets, Outcome, Recorded, ShareTally,
@@ -98,10 +98,10 @@ pub fn explain(
     };
     let checks = (second.checks.sentences > 0).then_some(&second.checks);
     let sites = (0..splits.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
-    let samples = Samples { sentences: second.samples, averages: first.averages.iter().map(AverageAttention::matrix).collect() };
+    let samples = Samples::new(description, second.samples, first.averages.iter().map(AverageAttention::matrix).collect());
     let geometry = first.moments.as_ref().map(|moments| {
         let sums = given.unwrap_or(&first.fitted);
-        describe(&Seen { description, moments, components: &components, sums, model: corpus.model() })
+        describe(&Seen { description, moments, components: &components, residuals: &second.residuals, sums, model: corpus.model() })
     });
     let report = Report {
         schema: REPORT_SCHEMA.into(),
@@ -267,6 +267,8 @@ struct SecondPass {
     word_variance: Vec<WordVariance>,
     checks: Checks,
     samples: Vec<Sample>,
+    /// By stream: the residuals of the first states, where the geometry is asked for.
+    residuals: Vec<Vec<Residual>>,
     ranked: Vec<(f64, Recorded)>,
 }
 
@@ -311,6 +313,7 @@ fn second_pass(
         word_variance: description.streams.iter().map(|_| WordVariance::default()).collect(),
         checks: Checks::new(description, &site_variants),
         samples: Vec::new(),
+        residuals: vec![Vec::new(); description.streams.len()],
         ranked: Vec::new(),
     };
     let basis = Basis { description, components, splits, averages, variants: &site_variants, ks: &ks };
@@ -372,6 +375,9 @@ impl SecondPass {
             let words = description.words(stream.side);
             let tokens = sentence.tokens(stream, words);
             let ignored = [words.start, words.end, Some(words.init())];
+            if options.geometry {
+                Residual::collect(&tokens, &sentence.states[number], &components[number], &mut self.residuals[number]);
+            }
             self.word_variance[number].add(&tokens, &sentence.states[number], &components[number], |token| ignored.contains(&Some(token)));
         }
         if self.samples.len() < options.samples {

@@ -1,6 +1,11 @@
 //! What the page needs of single sentences.
 
-use crate::{Breakdown, Description, Recorded, SiteSplit};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Breakdown, Description, Recorded, Side, SiteSplit, Token, Visible};
 
 /// Some sentences in full.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +14,56 @@ pub struct Samples {
     pub sentences: Vec<Sample>,
     /// By site: the average attention, `[query step, key step]`.
     pub averages: Vec<Vec<Vec<f64>>>,
+    /// Names of the source's tokens in these sentences.
+    pub source: TokenNames,
+    /// Names of the target's.
+    pub target: TokenNames,
+    /// By site: which keys a query may see; all where the list ends.
+    pub visible: Vec<Visible>,
+}
+
+/// Names of the tokens that stand in some sentences.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenNames {
+    /// By token.
+    pub names: BTreeMap<Token, String>,
+    /// The token that begins what the decoder reads.
+    pub start: Option<Token>,
+    /// The token that ends a sentence.
+    pub end: Option<Token>,
+}
+
+impl TokenNames {
+    /// A token's name, or its number where it has none.
+    pub fn name(&self, token: Token) -> Cow<'_, str> {
+        match self.names.get(&token) {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(format!("#{token}")),
+        }
+    }
+}
+
+impl Samples {
+    /// Sentences of a model, with the names of their tokens.
+    pub(super) fn new(description: &Description, sentences: Vec<Sample>, averages: Vec<Vec<Vec<f64>>>) -> Self {
+        let names = |side: Side| {
+            let words = description.words(side);
+            let of = |sample: &Sample| -> Vec<Token> {
+                let sentence = &sample.sentence;
+                match side {
+                    Side::Source => sentence.source.clone(),
+                    Side::Target => {
+                        [&sentence.fed, &sentence.predicted, sentence.target.as_ref().unwrap_or(&Vec::new())].map(Vec::as_slice).concat()
+                    }
+                }
+            };
+            let tokens = sentences.iter().flat_map(of).chain(words.start).chain(words.end);
+            TokenNames { names: tokens.map(|token| (token, words.name(token).into_owned())).collect(), start: words.start, end: words.end }
+        };
+        let (source, target) = (names(Side::Source), names(Side::Target));
+        Self { sentences, averages, source, target, visible: description.sites.iter().map(|site| site.visible).collect() }
+    }
 }
 
 /// One sentence in full.
@@ -22,6 +77,8 @@ pub struct Sample {
     pub attention: Vec<Vec<f32>>,
     /// By site: `[piece, query, key]`.
     pub pieces: Vec<Vec<f32>>,
+    /// By site: the bias of positions, `[query, key]`; empty where there is none.
+    pub bias: Vec<Vec<f32>>,
     /// By site: `‖α·V h‖`, `[query, key]`: how much each key adds to what attention sums.
     pub value_weighted: Vec<Vec<f32>>,
 }
@@ -34,6 +91,7 @@ impl Sample {
             shapes: Vec::new(),
             attention: Vec::new(),
             pieces: Vec::new(),
+            bias: Vec::new(),
             value_weighted: Vec::new(),
         };
         let mut breakdown = Breakdown::default();
@@ -43,7 +101,10 @@ impl Sample {
             let (n_queries, n_keys) = (breakdown.n_queries(), breakdown.n_keys());
             let mut attention = vec![0.0; n_queries * n_keys];
             let mut pieces = vec![0.0; breakdown.n_pieces() * n_queries * n_keys];
+            let mut bias = vec![0.0; if split.site().map.position_bias().is_some() { n_queries * n_keys } else { 0 }];
             for query in 0..n_queries {
+                let row = breakdown.bias(query);
+                bias.iter_mut().skip(query * n_keys).zip(row).for_each(|(bias, &x)| *bias = x);
                 breakdown.sum(crate::Subset::all(split.site().map.is_additive()), query, &mut score);
                 crate::shares::weights(&score, &mut weights);
                 attention[query * n_keys..][..weights.len()].copy_from_slice(&weights);
@@ -57,6 +118,7 @@ impl Sample {
             sample.shapes.push((n_queries, n_keys));
             sample.attention.push(attention);
             sample.pieces.push(pieces);
+            sample.bias.push(bias);
             sample.value_weighted.push(value_weighted);
         }
         sample

@@ -46,9 +46,8 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
 }
 
 impl Samples {
-    /// `samples.{i}.{source,fed,predicted,target}` (tokens), `samples.{i}.sites.{j}.{attention,pieces,value_weighted}` and
-    /// `sites.{j}.average`, with `samples` and `sites` counted in the metadata.
-    fn to_bytes(&self) -> Vec<u8> {
+    /// The bytes of `report.samples.safetensors`, as `docs/format.md` describes them.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
         let mut floats = |name: String, shape: Vec<usize>, values: &[f32]| {
             arrays.push((name, Dtype::F32, shape, values.iter().flat_map(|value| value.to_le_bytes()).collect()));
@@ -61,6 +60,9 @@ impl Samples {
                 floats(name("value_weighted"), vec![n_queries, n_keys], &sample.value_weighted[site]);
                 let n_pieces = sample.pieces[site].len() / (n_queries * n_keys).max(1);
                 floats(name("pieces"), vec![n_pieces, n_queries, n_keys], &sample.pieces[site]);
+                if let Some(bias) = sample.bias.get(site).filter(|bias| !bias.is_empty()) {
+                    floats(name("bias"), vec![n_queries, n_keys], bias);
+                }
             }
         }
         for (site, average) in self.averages.iter().enumerate() {
@@ -81,7 +83,16 @@ impl Samples {
             (name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).expect("the bytes are those of the shape"))
         });
         let count = |name: &str, n: usize| (name.to_owned(), n.to_string());
-        let metadata = HashMap::from([count("samples", self.sentences.len()), count("sites", self.averages.len())]);
+        let json = |name: &str, value: serde_json::Result<String>| (name.to_owned(), value.expect("numbers and text only"));
+        let metadata = HashMap::from([
+            count("samples", self.sentences.len()),
+            count("sites", self.averages.len()),
+            json("source", serde_json::to_string(&self.source)),
+            json("target", serde_json::to_string(&self.target)),
+            json("visible", serde_json::to_string(&self.visible.iter().map(|visible| visible.name()).collect::<Vec<_>>())),
+            json("numbers", serde_json::to_string(&self.sentences.iter().map(|sample| sample.sentence.number).collect::<Vec<_>>())),
+            json("losses", serde_json::to_string(&self.sentences.iter().map(|sample| sample.sentence.loss).collect::<Vec<_>>())),
+        ]);
         safetensors::serialize(views.collect::<Vec<_>>(), Some(metadata)).expect("names are distinct and sizes fit")
     }
 }

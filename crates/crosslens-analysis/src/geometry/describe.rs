@@ -22,8 +22,29 @@ pub(crate) struct Seen<'a> {
     pub(crate) description: &'a Description,
     pub(crate) moments: &'a [Result<Moments, PcaError>],
     pub(crate) components: &'a [Components<f32>],
+    pub(crate) residuals: &'a [Vec<Residual>],
     pub(crate) sums: &'a [Sums],
     pub(crate) model: Option<&'a dyn Recordable>,
+}
+
+/// What a state has beyond its step and its token.
+#[derive(Clone, Debug)]
+pub(crate) struct Residual {
+    step: usize,
+    token: Token,
+    /// `h − μ[t] − χ[w]`.
+    state: Vec<f32>,
+}
+
+impl Residual {
+    /// Adds a sentence's residuals until there are enough to draw; `states` is `[step, d]`.
+    pub(crate) fn collect(tokens: &[Token], states: &[f32], components: &Components<f32>, all: &mut Vec<Self>) {
+        let states = states.chunks_exact(components.d().max(1));
+        for (step, (&token, state)) in tokens.iter().zip(states).enumerate().take(MAX_PLACED.saturating_sub(all.len())) {
+            let parts = components.temporal(step).iter().zip(components.input(token));
+            all.push(Self { step, token, state: state.iter().zip(parts).map(|(h, (mu, chi))| h - mu - chi).collect() });
+        }
+    }
 }
 
 /// Axes that some streams share.
@@ -109,8 +130,10 @@ fn stream_geometry(seen: &Seen<'_>, stream: usize, frames: &[Frame]) -> StreamGe
         shares: Vec::new(),
         participation_ratio: None,
         frame,
+        mean: [0.0; 3],
         path: Vec::new(),
         inputs: Vec::new(),
+        residuals: Vec::new(),
     };
     let Some(frame) = frame.map(|frame| &frames[frame]) else { return geometry };
     // A frame of one stream has that stream's own components.
@@ -125,6 +148,17 @@ fn stream_geometry(seen: &Seen<'_>, stream: usize, frames: &[Frame]) -> StreamGe
     let components = &seen.components[stream];
     let words = seen.description.words(seen.description.streams[stream].side);
     geometry.path = frame.places(&Path::temporal(components));
+    geometry.mean = frame.pca.place(&to_f64(components.mean()));
+    for residual in &seen.residuals[stream] {
+        let state = components.mean().iter().zip(&residual.state).map(|(&mean, &rest)| f64::from(mean) + f64::from(rest));
+        let at = frame.pca.place(&state.collect::<Vec<_>>());
+        geometry.residuals.push(PlacedResidual {
+            step: residual.step,
+            token: residual.token,
+            name: words.name(residual.token).into_owned(),
+            at,
+        });
+    }
     for token in most_frequent(&seen.sums[stream], MAX_PLACED, |_| true) {
         let state: Vec<f64> =
             components.mean().iter().zip(components.input(token)).map(|(&mean, &input)| f64::from(mean) + f64::from(input)).collect();

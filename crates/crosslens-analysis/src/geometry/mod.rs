@@ -21,7 +21,7 @@ pub use readout::{Angles, Half, word_readouts};
 pub use report::*;
 pub use subspace::{inside_span, principal_angles};
 
-pub(crate) use describe::{Seen, describe};
+pub(crate) use describe::{Residual, Seen, describe};
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()

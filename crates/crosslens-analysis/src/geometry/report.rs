@@ -49,10 +49,29 @@ pub struct StreamGeometry {
     pub participation_ratio: Option<f64>,
     /// The frame its places are given in.
     pub frame: Option<usize>,
+    /// Where the mean of the temporal components lies.
+    #[serde(default)]
+    pub mean: [f64; 3],
     /// Where the temporal component of each step lies.
     pub path: Vec<[f64; 3]>,
     /// Where the stream's mean plus each token's input component lies, the most frequent tokens first.
     pub inputs: Vec<PlacedToken>,
+    /// Where the stream's mean plus the residual of a state lies, for the first states explained.
+    #[serde(default)]
+    pub residuals: Vec<PlacedResidual>,
+}
+
+/// A residual's place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacedResidual {
+    /// The state's step.
+    pub step: usize,
+    /// The token it has consumed last.
+    pub token: Token,
+    /// That token's name.
+    pub name: String,
+    /// Where it lies.
+    pub at: [f64; 3],
 }
 
 /// A token's place.

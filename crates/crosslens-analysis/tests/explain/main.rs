@@ -4,5 +4,6 @@ mod edges;
 mod laws;
 mod planted;
 mod published;
+mod saved;
 mod schema;
 mod truth;

@@ -6,4 +6,5 @@ pub(crate) mod explain;
 pub(crate) mod fit;
 pub(crate) mod merge;
 pub(crate) mod record;
+pub(crate) mod report;
 pub(crate) mod train;

@@ -1,0 +1,161 @@
+// The mathematics of the page, on plain arrays; rows are queries, columns keys, `[query, key]` row after row.
+
+/** How many of `nKeys` keys a query may see. */
+export function nVisible(site, query) {
+  return site.isCausal ? Math.min(site.nKeys, query + 1) : site.nKeys;
+}
+
+/** The sum of the pieces chosen by `mask` (a bit each), with the bias of positions if `hasBias`. */
+export function sumPieces(site, mask, hasBias) {
+  const size = site.nQueries * site.nKeys;
+  const sum = new Float32Array(size);
+  for (let piece = 0; piece < site.nPieces; piece += 1) {
+    if (!((mask >> piece) & 1)) continue;
+    const from = piece * size;
+    for (let place = 0; place < size; place += 1) sum[place] += site.pieces[from + place];
+  }
+  if (hasBias && site.bias) for (let place = 0; place < size; place += 1) sum[place] += site.bias[place];
+  return sum;
+}
+
+/** Softmax of every row over the keys it may see; 0 beyond. */
+export function softmaxRows(site, scores) {
+  const { nQueries, nKeys } = site;
+  const weights = new Float32Array(nQueries * nKeys);
+  for (let query = 0; query < nQueries; query += 1) {
+    const [from, seen] = [query * nKeys, nVisible(site, query)];
+    let highest = -Infinity;
+    for (let key = 0; key < seen; key += 1) highest = Math.max(highest, scores[from + key]);
+    let total = 0;
+    for (let key = 0; key < seen; key += 1) total += weights[from + key] = Math.exp(scores[from + key] - highest);
+    for (let key = 0; key < seen; key += 1) weights[from + key] /= total;
+  }
+  return weights;
+}
+
+/** Attention rebuilt from some pieces. */
+export function rebuild(site, mask, hasBias = true) {
+  return softmaxRows(site, sumPieces(site, mask, hasBias));
+}
+
+/** Every piece of a site. */
+export function allPieces(site) {
+  return (1 << site.nPieces) - 1;
+}
+
+/** The pieces that both sides owe to the given parts alone; `parts` is a list of 0 (temporal), 1 (input), 2 (residual). */
+export function madeOf(nPieces, parts) {
+  let mask = 0;
+  for (let piece = 0; piece < nPieces; piece += 1) {
+    const [query, key] = piecePartsOf(nPieces, piece);
+    if ([query, key].every((part) => part === null || parts.includes(part))) mask |= 1 << piece;
+  }
+  return mask;
+}
+
+/** The parts of query and key a piece stands for; null for the side an additive part says nothing of. */
+export function piecePartsOf(nPieces, piece) {
+  if (nPieces === 9) return [Math.floor(piece / 3), piece % 3];
+  return piece < 3 ? [piece, null] : [null, piece - 3];
+}
+
+/** The place of the highest number of a row, the first among equals. */
+export function argmax(values, from, n) {
+  let best = 0;
+  for (let place = 1; place < n; place += 1) if (values[from + place] > values[from + best]) best = place;
+  return best;
+}
+
+/** How close rows are on average: total variation `½ Σ |a − b|`, and the share of rows with their maximum at the same key. */
+export function closeness(matrixA, matrixB) {
+  const { values: a, nRows, nColumns } = matrixA;
+  const b = matrixB.values;
+  let [tv, same] = [0, 0];
+  for (let row = 0; row < nRows; row += 1) {
+    const from = row * nColumns;
+    let apart = 0;
+    for (let column = 0; column < nColumns; column += 1) apart += Math.abs(a[from + column] - b[from + column]);
+    tv += apart / 2;
+    same += argmax(a, from, nColumns) === argmax(b, from, nColumns) ? 1 : 0;
+  }
+  return { tv: tv / Math.max(1, nRows), argmax: same / Math.max(1, nRows), rows: nRows };
+}
+
+/**
+ * Some rows and columns of a matrix, tokens joined to words: `rows` and `columns` are lists of lists of places, one list a line shown.
+ * Weights are made to add up to 1 again in every row. `isWhole` says that every line is one place and none is left out.
+ */
+export function view(values, nKeys, rows, columns, { isWeights, isWhole }) {
+  if (isWhole) return { values, nRows: rows.length, nColumns: columns.length };
+  const out = new Float32Array(rows.length * columns.length);
+  rows.forEach((queries, row) => {
+    let total = 0;
+    columns.forEach((keys, column) => {
+      let sum = 0;
+      for (const query of queries) for (const key of keys) sum += values[query * nKeys + key];
+      // Keys of a word share its weight; queries of a word are averaged.
+      sum /= queries.length;
+      if (!isWeights) sum /= keys.length;
+      out[row * columns.length + column] = sum;
+      total += sum;
+    });
+    if (isWeights && total > 0) {
+      for (let column = 0; column < columns.length; column += 1) out[row * columns.length + column] /= total;
+    }
+  });
+  return { values: out, nRows: rows.length, nColumns: columns.length };
+}
+
+/** Each row less its mean: what softmax looks at. */
+export function centred({ values, nRows, nColumns }) {
+  const out = new Float32Array(values.length);
+  for (let row = 0; row < nRows; row += 1) {
+    const from = row * nColumns;
+    let mean = 0;
+    for (let column = 0; column < nColumns; column += 1) mean += values[from + column] / nColumns;
+    for (let column = 0; column < nColumns; column += 1) out[from + column] = values[from + column] - mean;
+  }
+  return { values: out, nRows, nColumns };
+}
+
+/** The largest size of any number. */
+export function largest(values) {
+  let most = 0;
+  for (const value of values) most = Math.max(most, Math.abs(value));
+  return most;
+}
+
+/** Whether tokens are pieces of words, by the markers tokenizers leave: `▁` or `Ġ` before, `##` before, `@@` behind. */
+export function marker(tokens) {
+  for (const mark of ["▁", "Ġ"]) if (tokens.some((name) => name.startsWith(mark))) return mark;
+  if (tokens.some((name) => name.length > 2 && name.startsWith("##"))) return "##";
+  if (tokens.some((name) => name.length > 2 && name.endsWith("@@"))) return "@@";
+  return null;
+}
+
+/** Groups subwords into words: a list of lists of places. Special tokens stay alone. */
+export function words(tokens, special) {
+  const mark = marker(tokens);
+  const groups = [];
+  tokens.forEach((name, place) => {
+    const before = tokens[place - 1];
+    const isAlone = special.has(place) || special.has(place - 1) || place === 0 || mark === null;
+    const goesOn = !isAlone && (mark === "##" ? name.startsWith("##") : mark === "@@" ? before.endsWith("@@") : !name.startsWith(mark));
+    if (goesOn) groups[groups.length - 1].push(place);
+    else groups.push([place]);
+  });
+  return groups;
+}
+
+/** The text of a word made of tokens. */
+export function wordText(tokens, group) {
+  return group.map((place) => {
+    const name = tokens[place];
+    return group.length > 1 ? name.replace(/^[▁Ġ]/u, "").replace(/^##/, "").replace(/@@$/, "") : name;
+  }).join("");
+}
+
+/** Whether a token's name looks like a sign and not like a word: `<s>`, `</s>`, `[CLS]`, `__eng__`, `>>fr<<`. */
+export function looksSpecial(name) {
+  return /^(<[^<>\s]+>|\[[A-Z_]+\]|__\w+__|>>\w+<<|[a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})$/u.test(name);
+}

@@ -1,0 +1,117 @@
+// Takes figures and data out of the page: SVG and PNG, JSON and CSV.
+
+import { el, say, shownToken } from "./dom.js";
+import { colours } from "./colours.js";
+import { painter } from "./heatmap.js";
+
+const NAMESPACE = "http://www.w3.org/2000/svg";
+
+/** Hands a file to the user. */
+function save(name, blob) {
+  const url = URL.createObjectURL(blob);
+  const link = el("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  say(`${name} was handed to the browser's downloads`);
+}
+
+function xml(text) {
+  return String(text).replace(/[&<>"']/g, (sign) => `&#${sign.codePointAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "");
+}
+
+/** A matrix as an SVG figure. */
+export function matrixSvg({ matrix, rows, columns, kind, largest, threshold, title }) {
+  const scheme = colours();
+  const { place, ramp } = painter(kind, largest, threshold);
+  const cell = Math.max(3, Math.min(18, 900 / matrix.nColumns));
+  const text = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
+  const length = (list) => Math.min(220, 16 + 7 * list.reduce((most, line) => Math.max(most, [...text(line)].length), 0));
+  const [left, top] = [length(rows), length(columns) + 22];
+  const [width, height] = [left + cell * matrix.nColumns + 8, top + cell * matrix.nRows + 8];
+  const parts = [];
+  for (let row = 0; row < matrix.nRows; row += 1) {
+    for (let column = 0; column < matrix.nColumns; column += 1) {
+      const colour = ramp.css[place(matrix.values[row * matrix.nColumns + column])];
+      parts.push(`<rect x="${(left + column * cell).toFixed(2)}" y="${(top + row * cell).toFixed(2)}" width="${cell.toFixed(2)}" height="${cell.toFixed(2)}" fill="${colour}"/>`);
+    }
+  }
+  const every = Math.max(1, Math.ceil(11 / cell));
+  rows.forEach((line, row) => {
+    if (row % every === 0) parts.push(`<text x="${left - 6}" y="${(top + (row + 0.5) * cell).toFixed(2)}" text-anchor="end" dominant-baseline="central">${xml(text(line))}</text>`);
+  });
+  columns.forEach((line, column) => {
+    const x = (left + (column + 0.5) * cell).toFixed(2);
+    if (column % every === 0) parts.push(`<text x="${x}" y="${top - 6}" transform="rotate(-90 ${x} ${top - 6})" dominant-baseline="central">${xml(text(line))}</text>`);
+  });
+  return `<svg xmlns="${NAMESPACE}" width="${Math.ceil(width)}" height="${Math.ceil(height)}" viewBox="0 0 ${Math.ceil(width)} ${Math.ceil(height)}" font-family="system-ui, sans-serif" font-size="11" fill="${scheme.ink}">`
+    + `<title>${xml(title)}</title><rect width="100%" height="100%" fill="${scheme.paper}"/><text x="4" y="14" font-size="12">${xml(title)}</text>${parts.join("")}</svg>`;
+}
+
+/** An SVG element of the page as a file of its own: colours that style sheets gave are written into it. */
+export function elementSvg(element) {
+  const copy = element.cloneNode(true);
+  const box = element.viewBox.baseVal;
+  copy.setAttribute("xmlns", NAMESPACE);
+  copy.setAttribute("width", box.width);
+  copy.setAttribute("height", box.height);
+  const originals = element.querySelectorAll("*");
+  copy.querySelectorAll("*").forEach((node, place) => {
+    const style = getComputedStyle(originals[place]);
+    for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "text-anchor", "font-weight"]) {
+      node.setAttribute(name, style.getPropertyValue(name));
+    }
+    node.removeAttribute("class");
+  });
+  return new XMLSerializer().serializeToString(copy);
+}
+
+/** An SVG text as PNG, at twice its size. */
+async function png(svgText) {
+  const url = URL.createObjectURL(new Blob([svgText], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const canvas = el("canvas", { width: 2 * image.naturalWidth, height: 2 * image.naturalHeight });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+/** A table as CSV: fields with commas, quotes or line breaks are quoted; none begins like a formula. */
+export function csv(rows) {
+  const field = (value) => {
+    const text = typeof value === "string" && /^[=+\-@\t]/.test(value) ? `'${value}` : String(value ?? "");
+    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  };
+  return `${rows.map((row) => row.map(field).join(",")).join("\r\n")}\r\n`;
+}
+
+/** A matrix as rows of a table, its axes first. */
+export function matrixRows({ matrix, rows, columns }) {
+  const name = (line) => (line.before === undefined ? line.text : `${line.before} → ${line.text}`);
+  return [["", ...columns.map(name)], ...rows.map((line, row) => [name(line), ...matrix.values.subarray(row * matrix.nColumns, (row + 1) * matrix.nColumns)])];
+}
+
+/** Buttons for a figure and its data. `figure()` gives SVG text, or `canvas()` a canvas; `data()` an object, `rows()` a table. */
+export function downloads(name, { figure, canvas, data, rows }) {
+  const file = (extension) => `${name().replace(/[^\p{L}\p{N}._-]+/gu, "-").slice(0, 80)}.${extension}`;
+  const button = (text, title, act) => el("button", { type: "button", class: "quiet", title, onclick: () => Promise.resolve(act()).catch((error) => say(`the download failed: ${error.message}`)) }, text);
+  const list = [];
+  if (figure) {
+    list.push(button("SVG", "this figure as SVG", () => save(file("svg"), new Blob([figure()], { type: "image/svg+xml" }))));
+    list.push(button("PNG", "this figure as PNG", async () => save(file("png"), await png(figure()))));
+  }
+  if (canvas) list.push(button("PNG", "this figure as PNG", async () => save(file("png"), await new Promise((resolve) => canvas().toBlob(resolve, "image/png")))));
+  if (data) list.push(button("JSON", "these data as JSON", () => save(file("json"), new Blob([JSON.stringify(data(), numbers, 1)], { type: "application/json" }))));
+  if (rows) list.push(button("CSV", "these data as CSV", () => save(file("csv"), new Blob([csv(rows())], { type: "text/csv" }))));
+  return el("div", { class: "downloads", role: "group", "aria-label": "Downloads" }, el("span", { "aria-hidden": "true" }, "↓"), list);
+}
+
+function numbers(_, value) {
+  return ArrayBuffer.isView(value) ? Array.from(value) : value;
+}

@@ -1,0 +1,489 @@
+// Head: one attention head on one sentence, its terms, and what is left when some are switched off.
+
+import { checkbox, choice, el, explain, fill, number, percent, say, select, shownToken, slider, table, token } from "./dom.js";
+import { PARTS, colours, isLight, weightPlace } from "./colours.js";
+import { allPieces, centred, closeness, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
+import { change, state, stateNumber } from "./state.js";
+import { Heatmap, thumbnail } from "./heatmap.js";
+import { downloads, matrixRows, matrixSvg } from "./download.js";
+import { heading, nothing, pieceShares, shareBar, sides, siteName, sitePicker, totals, verdictChip } from "./parts.js";
+
+const AVERAGE = "average";
+const TABLE_CELLS = 10_000;
+
+const SHOWN = [
+  ["true", "the model's", "the attention the model itself computed"],
+  ["rebuilt", "rebuilt", "the softmax of the terms that are switched on"],
+  ["difference", "difference", "rebuilt less the model's own"],
+  ["value", "by value", "attention times the length of what is read there: how much each token adds"],
+];
+
+/** Draws the view into `main`. */
+export async function headView(main, context) {
+  const { report, samples } = context.entry;
+  if (!report.sites.length) {
+    fill(main, heading("Head"), nothing("This network has no attention. Its states are explained all the same: see Components."));
+    return;
+  }
+  const number = stateNumber("site", report.sites.length - 1);
+  const wanted = state().sample;
+  const isAverage = wanted === AVERAGE || !samples.length;
+  const sample = isAverage ? AVERAGE : stateNumber("sample", samples.length - 1);
+  const site = report.sites[number];
+  const data = isAverage
+    ? averageOf((await context.source.averages(context.id))[number])
+    : { ...(await context.source.sample(context.id, sample, number)), sentence: samples[sample] };
+  if (!context.isCurrent()) return;
+  new HeadView(main, context, { site, number, sample, data }).show();
+}
+
+function averageOf(average) {
+  const { values, nRows, nColumns } = average ?? { values: new Float32Array(0), nRows: 0, nColumns: 0 };
+  return { nPieces: 0, nQueries: nRows, nKeys: nColumns, pieces: null, average: values, isCausal: false, sentence: null };
+}
+
+class HeadView {
+  constructor(main, context, chosen) {
+    Object.assign(this, { main, context, ...chosen });
+    const now = state();
+    const nPieces = this.data.nPieces;
+    const off = Number(now.off) || 0;
+    this.mask = allPieces(this.data) & ~off;
+    this.hasBias = !((off >> nPieces) & 1);
+    this.show_ = SHOWN.some(([name]) => name === now.show) ? now.show : "true";
+    this.threshold = Math.min(1, Math.max(0, Number(now.threshold) || 0));
+    this.isHiding = now.hide === "1";
+    this.isWords = now.words === "1";
+    this.centred = null;
+    this.truth = nPieces ? rebuild(this.data, allPieces(this.data)) : this.data.average;
+    // Attention spread over many tokens would be all pale on a scale to 100 %.
+    this.isStretched = now.stretch === undefined ? largest(this.truth) < 0.3 : now.stretch === "1";
+  }
+
+  /** Lines of both axes: which places they stand for and what they are called. */
+  axes() {
+    const { sentence, nQueries, nKeys } = this.data;
+    const steps = (n) => Array.from({ length: n }, (_, place) => ({ group: [place], text: `step ${place}` }));
+    if (!sentence) return { rows: steps(nQueries), columns: steps(nKeys), canHide: false, canJoin: false };
+    const { queries, keys } = sides(this.site);
+    const special = (side, tokens) => new Set([...(sentence.special?.[side] ?? []), ...tokens.flatMap((name, place) => (looksSpecial(name) ? [place] : []))]);
+    const hasWritten = queries === "fed" && sentence.predicted.length === sentence.fed.length;
+    const queryTokens = hasWritten ? sentence.predicted : sentence[queries];
+    const [querySpecial, keySpecial] = [special(hasWritten ? "predicted" : queries, queryTokens), special(keys, sentence[keys])];
+    const lines = (tokens, specials) => {
+      const groups = this.isWords ? words(tokens, specials) : tokens.map((_, place) => [place]);
+      return groups.filter((group) => !this.isHiding || !group.every((place) => specials.has(place)));
+    };
+    const rows = lines(queryTokens, querySpecial).map((group) => ({
+      group, text: wordText(queryTokens, group), before: hasWritten ? sentence.fed[group[0]] : undefined,
+    }));
+    const columns = lines(sentence[keys], keySpecial).map((group) => ({ group, text: wordText(sentence[keys], group) }));
+    const canJoin = marker(queryTokens) !== null || marker(sentence[keys]) !== null;
+    return { rows, columns, canHide: querySpecial.size + keySpecial.size > 0, canJoin };
+  }
+
+  show() {
+    const { report, samples } = this.context.entry;
+    this.lines = this.axes();
+    this.heatmap = new Heatmap({ label: "Attention. Rows: what the decoder writes. Columns: what it looks at. Arrow keys move, Enter pins.", told: (cell, isPinned) => this.tell(cell, isPinned), speak: (cell) => this.words(cell) });
+    this.context.onLeave(() => this.heatmap.destroy());
+    this.readout = el("div", { class: "readout", role: "status", "aria-live": "polite" });
+    this.why = el("section", { class: "card why", "aria-label": "The cell looked at" });
+    this.asTable = el("div", { class: "table-scroll" });
+    this.sentenceBox = this.sentenceLines();
+    const hasTerms = this.data.nPieces > 0;
+    this.showChoice = el("div", {});
+    const previous = (site) => change({ site: (site + report.sites.length) % report.sites.length, off: null, pin: null });
+    fill(this.main,
+      heading(siteName(this.site), report.sites.length > 1 && el("div", { class: "stepper" },
+        el("button", { type: "button", id: "head-back", "aria-label": "head before", onclick: () => previous(this.number - 1) }, "‹"),
+        sitePicker(report.sites, this.number, (site) => change({ site, off: null, pin: null })),
+        el("button", { type: "button", id: "head-next", "aria-label": "next head", onclick: () => previous(this.number + 1) }, "›"))),
+      this.verdict(),
+      this.samplePicker(samples),
+      el("div", { class: "head-grid" },
+        el("section", { class: "card matrix", "aria-label": "Attention matrix" },
+          el("div", { class: "bar" }, el("h2", {}, "Where it looks"), hasTerms && this.showChoice, el("span", { class: "push" }),
+            downloads(() => `attention-${this.context.entry.name}-${this.site.kind}-l${this.site.layer}h${this.site.head}-${this.sample}`, {
+              figure: () => matrixSvg({ ...this.picture(), title: siteName(this.site) }),
+              data: () => this.dataOut(), rows: () => matrixRows(this.picture()) })),
+          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site) : "Averaged over all sentences, step by step: rows are steps of the decoder, columns steps of the source."),
+          this.sentenceBox.element,
+          this.heatmap.element,
+          this.options()),
+        hasTerms ? this.terms() : el("section", { class: "card terms" }, el("h2", {}, "Terms"), el("p", {}, "The average attention is a mean over sentences and has no terms of its own. Choose a sentence to take it apart.")),
+        this.why),
+      this.corpus(),
+      el("details", { class: "explain", ontoggle: (event) => event.target.open && this.fillTable() }, el("summary", {}, "The matrix as a table"), this.asTable),
+      guide());
+    const pin = /^(\d+),(\d+)$/.exec(state().pin ?? "");
+    this.update();
+    if (pin && Number(pin[1]) < this.lines.rows.length && Number(pin[2]) < this.lines.columns.length) this.heatmap.setPin({ row: Number(pin[1]), column: Number(pin[2]) });
+    else this.tell(null, false);
+  }
+
+  verdict() {
+    const all = totals(this.site);
+    const { error } = this.site;
+    return el("section", { class: "card verdict", "aria-label": "Verdict" },
+      el("p", { class: "verdict-line" }, verdictChip(this.site), el("span", {}, sentenceCase(this.site.verdict.text), ".")),
+      all && el("p", { class: "verdict-shares" }, shareBar(all), el("span", { class: "muted" }, all.map((share, part) => `${PARTS[part].name}${PARTS[part].key === "residual" ? "" : ` (${PARTS[part].key})`} ${percent(share)}`).join(" · "),
+        ` of what makes a row's scores differ; the terms add up to the score to ${Math.max(error.score, error.attention ?? 0).toExponential(0)}`)));
+  }
+
+  samplePicker(samples) {
+    const summary = (sample, place) => `${place + 1}: ${sample.source.slice(0, 9).map(shownToken).join(" ")}${sample.source.length > 9 ? " …" : ""}`;
+    const options = [...samples.map((sample, place) => [place, summary(sample, place)]), [AVERAGE, "average over all sentences"]];
+    const go = (step) => {
+      const places = options.map(([value]) => value);
+      const at = places.indexOf(this.sample);
+      change({ sample: places[(at + step + places.length) % places.length], pin: null });
+    };
+    const found = el("output", { class: "muted", "aria-live": "polite" });
+    const search = el("input", { type: "search", id: "sample-search", placeholder: "find a token …", "aria-label": "Find a sentence by a token in it", list: "sample-tokens", autocomplete: "off" });
+    const matches = () => {
+      const wanted = search.value.trim().toLowerCase();
+      if (!wanted) return [];
+      const has = (list) => (list ?? []).some((name) => name.toLowerCase().includes(wanted));
+      return samples.flatMap((sample, place) => (has(sample.source) || has(sample.fed) || has(sample.predicted) ? [place] : []));
+    };
+    search.addEventListener("input", () => { found.textContent = search.value.trim() ? `in ${matches().length} of ${samples.length} sentences` : ""; });
+    search.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      const all = matches();
+      if (!all.length) return;
+      const next = all.find((place) => place > (this.sample === AVERAGE ? -1 : this.sample)) ?? all[0];
+      change({ sample: next, pin: null, find: search.value.trim() });
+    });
+    search.value = state().find ?? "";
+    const tokens = [...new Set(samples.flatMap((sample) => [...sample.source, ...sample.predicted]))].slice(0, 400);
+    return el("div", { class: "bar samples" }, this.context.source.live && this.typed(this.context.source.live),
+      el("div", { class: "stepper" },
+        el("button", { type: "button", id: "sample-back", "aria-label": "sentence before", onclick: () => go(-1) }, "‹"),
+        select("Sentence", options, this.sample, (value) => change({ sample: value, pin: null })),
+        el("button", { type: "button", id: "sample-next", "aria-label": "next sentence", onclick: () => go(1) }, "›")),
+      samples.length > 0 && el("span", { class: "search" }, search, el("datalist", { id: "sample-tokens" }, tokens.map((name) => el("option", { value: name }))), found));
+  }
+
+  /** A sentence of one's own, for a model that is running. */
+  typed(live) {
+    const said = el("output", { class: "muted", "aria-live": "polite" });
+    const [source, target] = ["source", "target (optional)"].map((name) => el("input", { type: "text", name, placeholder: name, "aria-label": name, autocomplete: "off" }));
+    const explained = async (event) => {
+      event.preventDefault();
+      fill(said, "running …");
+      try {
+        change({ sample: await live.explain(this.context.id, source.value, target.value || null, {}), pin: null });
+      } catch (error) {
+        fill(said, error.message);
+      }
+    };
+    return el("form", { class: "typed", onsubmit: explained }, source, target, el("button", { type: "submit" }, "explain"), said);
+  }
+
+  /** The sentence itself; the source is shaded by the row looked at. */
+  sentenceLines() {
+    const { sentence } = this.data;
+    if (!sentence) return { element: null, spans: [] };
+    const { keys } = sides(this.site);
+    const most = 400;
+    const line = (name, tokens, isWrong) => el("div", { class: "sentence-line" }, el("span", { class: "muted" }, name), el("span", { class: "tokens" },
+      tokens.slice(0, most).map((text, place) => [el("bdi", { class: isWrong?.(place) ? "token wrong" : "token", title: isWrong?.(place) ? "not the target" : undefined }, shownToken(text)), " "]), tokens.length > most && `… ${tokens.length} tokens`));
+    const target = sentence.target;
+    const source = line("source", sentence.source);
+    const written = sentence.predicted.length ? line("written", sentence.predicted, target && ((place) => target[place] !== sentence.predicted[place])) : line("fed", sentence.fed);
+    const isRight = target && target.every((name, place) => name === sentence.predicted[place]);
+    const element = el("div", { class: "sentence" }, source, written, target && !isRight && line("should be", target));
+    return { element, spans: [...(keys === "source" ? source : written).querySelectorAll("bdi")] };
+  }
+
+  options() {
+    const quiet = (changes) => change(changes, { isQuiet: true });
+    const redo = (changes) => {
+      quiet(changes);
+      this.lines = this.axes();
+      this.update();
+      this.tell(null, false);
+    };
+    return el("div", { class: "bar options" },
+      slider("Hide weights below", { min: 0, max: 0.5, step: 0.01, value: this.threshold, id: "threshold", show: (value) => percent(value) }, (value) => {
+        this.threshold = value;
+        quiet({ threshold: value || null });
+        this.update();
+      }),
+      checkbox("stretch colours", this.isStretched, (isOn) => { this.isStretched = isOn; redo({ stretch: isOn ? "1" : "0" }); }, "let the highest weight have the full colour, instead of 100 %"),
+      this.lines.canHide && checkbox("hide end and other signs", this.isHiding, (isOn) => { this.isHiding = isOn; redo({ hide: isOn ? "1" : null, pin: null }); }, "leave start, end, padding and language tokens out, and let the other weights add up to 100 %"),
+      this.lines.canJoin && checkbox("whole words", this.isWords, (isOn) => { this.isWords = isOn; redo({ words: isOn ? "1" : null, pin: null }); }, "join the pieces of a word: weights of its pieces are added, rows averaged"),
+      el("span", { class: "zoom" }, el("button", { type: "button", "aria-label": "smaller cells", onclick: () => this.heatmap.setZoom(this.heatmap.zoom / 1.5) }, "−"), el("button", { type: "button", "aria-label": "larger cells", onclick: () => this.heatmap.setZoom(this.heatmap.zoom * 1.5) }, "+")));
+  }
+
+  terms() {
+    const { nPieces, bias } = this.data;
+    const shares = pieceShares(this.site);
+    this.buttons = [];
+    const button = (piece, name) => {
+      const canvas = el("canvas", { "aria-hidden": "true" });
+      const share = shares?.[piece];
+      const isOn = () => (piece === nPieces ? this.hasBias : Boolean((this.mask >> piece) & 1));
+      const press = el("button", { type: "button", class: "term", "data-piece": piece, title: `${name}: switch on or off`, "aria-label": `${name}, ${percent(piece === nPieces ? this.site.shares?.position_bias : share)}`,
+        onclick: () => this.toggle(piece, name) },
+      canvas, el("span", { class: "term-share" }, percent(piece === nPieces ? this.site.shares?.position_bias : share)));
+      this.buttons.push({ press, canvas, piece, isOn });
+      return press;
+    };
+    const head = (part, text) => el("span", { class: "term-head", style: { "--part": colours().parts[part] }, title: PARTS[part].title }, text ?? PARTS[part].name);
+    const grid = nPieces === 9
+      ? [el("span", { class: "term-corner" }, "query ↓ key →"), ...PARTS.map((_, part) => head(part)),
+        ...PARTS.flatMap(({ name }, query) => [head(query), ...PARTS.map((key, part) => button(3 * query + part, `${name} × ${key.name}`))])]
+      : [el("span", { class: "term-corner" }, "part →"), ...PARTS.map((_, part) => head(part)),
+        ...["query", "key"].flatMap((side, row) => [el("span", { class: "term-head" }, side), ...PARTS.map(({ name }, part) => button(3 * row + part, `${side}: ${name}`))])];
+    const presets = [["everything", allPieces(this.data), true], ["position", madeOf(nPieces, [0]), true], ["token", madeOf(nPieces, [1]), false], ["position + token", madeOf(nPieces, [0, 1]), true],
+      ["without position", nPieces === 9 ? allPieces(this.data) & ~1 : madeOf(nPieces, [1, 2]), false]];
+    this.presets = presets.map(([name, mask, withBias]) => ({ name, mask, withBias, press: el("button", { type: "button", class: "quiet", "data-preset": name, onclick: () => this.choose(mask, withBias) }, name) }));
+    const live = this.context.source.live;
+    const again = live && el("div", { class: "again" }, el("button", { type: "button", id: "rerun", onclick: () => this.rerun(live) }, "decode again with these terms"), this.again = el("output", { "aria-live": "polite" }));
+    return el("section", { class: "card terms", "aria-label": "Terms of the score" },
+      el("h2", {}, nPieces === 9 ? "Why it looks there: nine terms" : "Why it looks there: six parts"),
+      el("p", { class: "muted small" }, "The score is their sum. Press one to switch it off; the softmax is rebuilt at once."),
+      el("div", { class: "term-grid", role: "group", "aria-label": "Terms: rows are parts of the query, columns parts of the key" }, grid),
+      bias && el("div", { class: "term-bias" }, button(nPieces, "bias of positions"), el("span", { class: "muted" }, "bias of positions")),
+      el("div", { class: "presets", role: "group", "aria-label": "Choose terms" }, el("span", { class: "muted" }, "keep"), this.presets.map(({ press }) => press)),
+      this.readout,
+      again);
+  }
+
+  toggle(piece, name) {
+    if (piece === this.data.nPieces) this.hasBias = !this.hasBias;
+    else this.mask ^= 1 << piece;
+    this.chosen();
+    say(`${name} ${this.buttons.find((button) => button.piece === piece).isOn() ? "on" : "off"}; ${this.readout.textContent}`);
+  }
+
+  choose(mask, withBias) {
+    this.mask = mask;
+    this.hasBias = withBias || !this.data.bias;
+    this.chosen();
+  }
+
+  chosen() {
+    const isAll = this.mask === allPieces(this.data) && this.hasBias;
+    // Whoever switches a term wants to see what comes of it.
+    if (this.show_ === "true" && !isAll) this.show_ = "rebuilt";
+    const off = (allPieces(this.data) & ~this.mask) | (this.hasBias ? 0 : 1 << this.data.nPieces);
+    change({ off: off || null, show: this.show_ === "true" ? null : this.show_ }, { isQuiet: true });
+    this.update();
+    this.tell(this.heatmap.hover ?? this.heatmap.pin, Boolean(this.heatmap.pin));
+  }
+
+  /** A matrix as its lines show it. */
+  shown(values, isWeights) {
+    const { rows, columns } = this.lines;
+    const groups = (lines) => lines.map((line) => line.group);
+    const isWhole = rows.length === this.data.nQueries && columns.length === this.data.nKeys;
+    return view(values, this.data.nKeys, groups(rows), groups(columns), { isWeights, isWhole });
+  }
+
+  /** Every term as the lines show it, each row less its mean; the bias of positions last. */
+  pieces() {
+    if (this.centred?.lines === this.lines) return this.centred.list;
+    const { nPieces, nQueries, nKeys, pieces, bias } = this.data;
+    const size = nQueries * nKeys;
+    const list = Array.from({ length: nPieces }, (_, piece) => centred(this.shown(pieces.subarray(piece * size, (piece + 1) * size), false)));
+    if (bias) list.push(centred(this.shown(bias, false)));
+    this.centred = { lines: this.lines, list };
+    return list;
+  }
+
+  /** What the large matrix shows. */
+  picture() {
+    const { rows, columns } = this.lines;
+    const common = { rows, columns, threshold: this.threshold };
+    const weights = (matrix, caption) => ({ ...common, matrix, kind: "weights", largest: this.isStretched ? Math.max(1e-6, largest(matrix.values)) : 1, caption });
+    if (this.show_ === "rebuilt") return weights(this.rebuiltShown, "share of attention, rebuilt");
+    if (this.show_ === "difference") {
+      const matrix = { ...this.truthShown, values: this.rebuiltShown.values.map((value, place) => value - this.truthShown.values[place]) };
+      return { ...common, matrix, kind: "signed", isShare: true, largest: Math.max(0.01, this.isStretched ? largest(matrix.values) : 1), caption: "rebuilt less the model's own" };
+    }
+    if (this.show_ === "value" && this.data.valueNorms) {
+      const { nKeys, valueNorms } = this.data;
+      const matrix = this.shown(this.truth.map((weight, place) => weight * valueNorms[place % nKeys]), false);
+      return { ...common, matrix, kind: "amount", threshold: 0, largest: Math.max(1e-9, largest(matrix.values)), caption: "length of what each token adds" };
+    }
+    return weights(this.truthShown, "share of attention");
+  }
+
+  update() {
+    const { nPieces } = this.data;
+    this.truthShown = this.shown(this.truth, true);
+    if (nPieces) {
+      this.rebuiltShown = this.shown(rebuild(this.data, this.mask, this.hasBias), true);
+      this.drawTerms();
+      for (const { press, isOn } of this.buttons) press.setAttribute("aria-pressed", String(isOn()));
+      const mask = this.mask;
+      for (const preset of this.presets) preset.press.setAttribute("aria-pressed", String(preset.mask === mask && (!this.data.bias || preset.withBias === this.hasBias)));
+      this.fillReadout();
+      fill(this.showChoice, choice("What the matrix shows", SHOWN.filter(([name]) => name !== "value" || this.data.valueNorms), this.show_, (name) => {
+        this.show_ = name;
+        change({ show: name === "true" ? null : name }, { isQuiet: true });
+        this.update();
+        this.showChoice.querySelector(`[data-value="${name}"]`)?.focus();
+      }));
+    }
+    this.heatmap.show(this.picture());
+  }
+
+  /** The small pictures, once for the lines shown. */
+  drawTerms() {
+    if (this.drawnLines === this.lines) return;
+    this.drawnLines = this.lines;
+    const list = this.pieces();
+    const most = list.reduce((sum, matrix) => Math.max(sum, largest(matrix.values)), 1e-9);
+    for (const { canvas, piece } of this.buttons) thumbnail(canvas, list[piece], "signed", most);
+  }
+
+  fillReadout() {
+    const close = closeness(this.truthShown, this.rebuiltShown);
+    const nOn = this.buttons.filter(({ isOn }) => isOn()).length;
+    fill(this.readout,
+      el("div", { class: "figures" },
+        el("div", { class: "figure" }, el("strong", { id: "agreement", "data-value": close.argmax }, percent(close.argmax)), el("span", {}, "of steps look at the same token")),
+        el("div", { class: "figure" }, el("strong", { id: "tv", "data-value": close.tv }, number(close.tv, 3)), el("span", {}, "total variation: 0 the same, 1 nothing in common"))),
+      el("p", { class: "muted small" }, `rebuilt from ${nOn} of ${this.buttons.length} ${this.data.nPieces === 9 ? "terms" : "parts"}, on this sentence`));
+  }
+
+  /** The report's own figures, over all sentences. */
+  corpus() {
+    const names = { temporal: "position alone", "temporal+bias": "position with its bias", input: "token alone", residual: "the rest alone", "temporal+input": "position and token", "temporal+input+bias": "position and token with bias", "no-temporal": "all but position × position", uniform: "the same weight everywhere", average: "the average attention" };
+    const isRun = Object.values(this.site.rebuilt).some((rebuilt) => rebuilt.accuracy !== undefined);
+    const rows = Object.entries(names).filter(([name]) => this.site.rebuilt[name]).map(([name, text]) => {
+      const rebuilt = this.site.rebuilt[name];
+      return [text, percent(rebuilt.argmax), number(rebuilt.tv, 3), ...(isRun ? [percent(rebuilt.accuracy, 1)] : [])];
+    });
+    return explain(`How much is kept, over all ${this.context.entry.report.corpus.pairs} sentences`,
+      el("div", { class: "table-scroll" }, table("Attention rebuilt from some terms, beside the true one", ["Attention rebuilt from", "Same token", "Total variation", ...(isRun ? ["Words right with it in place"] : [])], rows)),
+      isRun ? el("p", { class: "muted" }, `The model itself gets ${percent(this.context.entry.report.task.word_accuracy, 1)} of the words right. The last column is the causal check: the model was run again with the rebuilt attention in place of its own.`) : el("p", { class: "muted" }, "The model was not at hand to be run again, so nothing is said here about what causes its answers."));
+  }
+
+  words({ row, column }) {
+    const { rows, columns } = this.lines;
+    const value = this.heatmap.data.matrix.values[row * columns.length + column];
+    const what = this.heatmap.isShare() ? percent(value, 1) : number(value, 3);
+    const line = rows[row];
+    return `row ${row + 1} of ${rows.length}, ${line.before === undefined ? shownToken(line.text) : `reads ${shownToken(line.before)}, writes ${shownToken(line.text)}`}; column ${column + 1} of ${columns.length}, ${shownToken(columns[column].text)}; ${what}`;
+  }
+
+  /** Says everything about one cell. */
+  tell(cell, isPinned) {
+    const { rows, columns } = this.lines;
+    if (isPinned || !this.heatmap.pin) change({ pin: this.heatmap.pin ? `${this.heatmap.pin.row},${this.heatmap.pin.column}` : null }, { isQuiet: true });
+    this.shadeSentence(cell);
+    if (!cell || !rows[cell.row] || !columns[cell.column]) {
+      fill(this.why, el("h2", {}, "One cell"), el("p", { class: "muted" }, "Point at a cell, or move to it with the arrow keys, to see why it is bright. Click or Enter keeps it."));
+      return;
+    }
+    const line = rows[cell.row];
+    const at = cell.row * columns.length + cell.column;
+    const weight = this.truthShown.values[at];
+    const rebuilt = this.data.nPieces ? this.rebuiltShown.values[at] : null;
+    const what = line.before === undefined ? [token(line.text)] : ["After ", token(line.before), " it writes ", token(line.text)];
+    fill(this.why,
+      el("h2", {}, "One cell", isPinned && el("span", { class: "pinned" }, "pinned")),
+      el("p", { class: "cell-words" }, ...what, " and gives ", token(columns[cell.column].text), el("span", { class: "muted" }, ` (place ${columns[cell.column].group[0]})`), " ",
+        el("strong", { id: "cell-weight", "data-value": weight }, percent(weight, 1)), " of its attention",
+        rebuilt !== null && this.mask !== allPieces(this.data) && [", rebuilt ", el("strong", {}, percent(rebuilt, 1))], "."),
+      this.data.nPieces > 0 && this.bars(at));
+  }
+
+  /** The terms of one score, above or below the mean of its row. */
+  bars(at) {
+    const { nPieces } = this.data;
+    const values = this.pieces().map(({ values: list }, piece) => ({ piece, value: list[at] }));
+    const most = Math.max(1e-9, ...values.map(({ value }) => Math.abs(value)));
+    const name = (piece) => {
+      if (piece === nPieces) return "bias of positions";
+      const [query, key] = piecePartsOf(nPieces, piece);
+      return nPieces === 9 ? `${PARTS[query].name} × ${PARTS[key].name}` : query === null ? `key: ${PARTS[key].name}` : `query: ${PARTS[query].name}`;
+    };
+    const total = values.reduce((sum, { value }) => sum + value, 0);
+    const { css } = colours().signed;
+    return el("div", { class: "bars" },
+      el("p", { class: "muted small" }, `Its score is ${number(Math.abs(total))} ${total < 0 ? "below" : "above"} the mean of its row, because of:`),
+      [...values].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).map(({ piece, value }) => {
+        const width = `${(50 * Math.abs(value)) / most}%`;
+        const isOn = this.buttons.find((button) => button.piece === piece).isOn();
+        return el("div", { class: isOn ? "bar-row" : "bar-row off" }, el("span", { class: "bar-name" }, name(piece)),
+          el("span", { class: "bar-track", "aria-hidden": "true" }, el("span", { class: "bar-fill", style: { width, left: value < 0 ? `calc(50% - ${width})` : "50%", background: css[value < 0 ? 20 : 235] } })),
+          el("span", { class: "bar-value" }, number(value)));
+      }));
+  }
+
+  shadeSentence(cell) {
+    const { spans } = this.sentenceBox;
+    const { weights } = colours();
+    const row = cell && this.lines.rows[cell.row]?.group[0];
+    spans.forEach((span, place) => {
+      if (row === null || row === undefined) {
+        span.style.removeProperty("background");
+        span.style.removeProperty("color");
+        return;
+      }
+      const at = weightPlace(this.truth[row * this.data.nKeys + place]);
+      span.style.background = weights.css[at];
+      span.style.color = isLight(weights.rgb[at]) ? "#111" : "#fff";
+    });
+  }
+
+  fillTable() {
+    const { rows, columns } = this.lines;
+    if (rows.length * columns.length > TABLE_CELLS) {
+      fill(this.asTable, el("p", {}, `${rows.length} × ${columns.length} cells are too many to read; the CSV above has them all.`));
+      return;
+    }
+    const { matrix, kind } = this.picture();
+    const name = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
+    fill(this.asTable, table("Rows: what is written. Columns: what is looked at.", ["", ...columns.map(name)], rows.map((line, row) =>
+      [name(line), ...Array.from({ length: columns.length }, (_, column) => {
+        const value = matrix.values[row * columns.length + column];
+        return kind === "weights" ? percent(value) : number(value, 2);
+      })])));
+  }
+
+  dataOut() {
+    const { sentence, nPieces, nQueries, nKeys } = this.data;
+    const picture = this.picture();
+    return {
+      head: { kind: this.site.kind, layer: this.site.layer, head: this.site.head }, sentence, shown: this.show_, terms_on: this.buttons?.filter(({ isOn }) => isOn()).map(({ piece }) => piece),
+      rows: picture.rows.map(({ text, before }) => ({ fed: before, text })), columns: picture.columns.map(({ text }) => text),
+      shape: [picture.matrix.nRows, picture.matrix.nColumns], values: picture.matrix.values, terms: nPieces ? { shape: [nPieces, nQueries, nKeys], values: this.data.pieces } : null,
+    };
+  }
+
+  async rerun(live) {
+    fill(this.again, "decoding …");
+    const off = allPieces(this.data) & ~this.mask;
+    try {
+      const { predicted } = await live.rerun(this.context.id, this.sample, this.number, { mask: this.mask, off, bias: this.hasBias });
+      const before = this.data.sentence.predicted;
+      fill(this.again, "it now writes: ", predicted.map((name, place) => [el("bdi", { class: name === before[place] ? "token" : "token wrong" }, shownToken(name)), " "]));
+    } catch (error) {
+      fill(this.again, `it could not be run: ${error.message}`);
+    }
+  }
+}
+
+function sentenceCase(text) {
+  return text ? text[0].toUpperCase() + text.slice(1) : "There is no verdict";
+}
+
+function axesHint(site) {
+  if (site.kind === "encoder-self") return "Rows: a source token. Columns: the source tokens it looks at.";
+  if (site.kind === "decoder-self") return "Rows: a step of the decoder, the token it read → the token it writes. Columns: the tokens it has read.";
+  return "Rows: a step of the decoder, the token it read → the token it writes. Columns: the source tokens it looks at. Each row adds up to 100 %.";
+}
+
+function guide() {
+  return explain("How to read this",
+    el("p", {}, "To write a word, the decoder gives every source token a score; the softmax of a row of scores is its attention. A state is split into three parts that add up to it: what its position alone explains, what its token alone explains, and the rest. A score is a product of two states, so it is a sum of three times three terms. (An additive score splits into three parts of the query and three of the key.)"),
+    el("p", {}, "The small pictures are these terms, blue where they raise a score above the mean of its row and orange where they lower it, all on one scale. The percentages say how much of what varies along a row each term makes, over all sentences; they add up to 100 %, and a term that works against the others is below zero."),
+    el("p", {}, "Switch terms off and watch the two figures: if attention hardly changes without a term, the term was not what decided. That is evidence about attention, not yet about the answer: for that, see the causal check under “How much is kept”."));
+}

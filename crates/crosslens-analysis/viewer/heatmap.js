@@ -1,0 +1,407 @@
+// A matrix with tokens on both axes, on a canvas that is as large as what is seen of it and draws no more than that.
+
+import { el, shownToken } from "./dom.js";
+import { colours, isLight, signedPlace, weightPlace } from "./colours.js";
+
+const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Noto Sans Arabic', sans-serif";
+const SMALL_FONT = 9.5;
+const SMALLEST_CELL = 3;
+/** Cells from this size on show their number. */
+const CELL_WITH_NUMBER = 30;
+/** Cells from this size on are set apart by a line. */
+const CELL_WITH_LINE = 9;
+
+/** A colour for every number of a matrix: weights from 0 to 1, signed numbers around 0. */
+export function painter(kind, largest, threshold = 0) {
+  const { weights, signed } = colours();
+  if (kind === "signed") {
+    const place = (value) => (Math.abs(value) < threshold * largest ? signedPlace(0, 1) : signedPlace(value, largest));
+    return { place, ramp: signed };
+  }
+  const scale = largest > 0 ? 1 / largest : 1;
+  return { place: (value) => (value < threshold ? 0 : weightPlace(value * scale)), ramp: weights };
+}
+
+export class Heatmap {
+  /** `told(cell, isPinned)` hears of the cell under the pointer or cursor, null for none; `speak(cell)` gives its words. */
+  constructor({ label, told, speak, most = 0.66 }) {
+    this.told = told;
+    this.speak = speak;
+    this.most = most;
+    this.canvas = el("canvas", {});
+    this.spacer = el("div", { class: "heat-spacer" }, this.canvas);
+    this.scroller = el("div", { class: "heat-scroll" }, this.spacer);
+    this.announced = el("p", { class: "hidden", role: "status", "aria-live": "polite" });
+    this.legend = el("div", { class: "heat-legend" });
+    this.element = el("div", { class: "heatmap" },
+      this.scroller, this.announced, this.legend);
+    this.scroller.tabIndex = 0;
+    this.scroller.setAttribute("role", "application");
+    this.scroller.setAttribute("aria-roledescription", "matrix");
+    this.scroller.setAttribute("aria-label", label);
+    this.hover = this.pin = null;
+    this.zoom = 1;
+    this.data = null;
+    this.scratch = document.createElement("canvas");
+    this.scroller.addEventListener("scroll", () => this.request());
+    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    this.canvas.addEventListener("pointerleave", () => this.setHover(null));
+    this.canvas.addEventListener("click", (event) => this.click(event));
+    this.scroller.addEventListener("keydown", (event) => this.key(event));
+    this.scroller.addEventListener("blur", () => this.setHover(null));
+    this.observer = new ResizeObserver(() => this.layout());
+    this.observer.observe(this.element);
+  }
+
+  /** Frees what listens. */
+  destroy() {
+    this.observer.disconnect();
+  }
+
+  /** Shows `{ matrix, rows, columns, kind, largest, threshold, caption }`; rows and columns are `{ text, before, title }`. */
+  show(data) {
+    const isSameShape = this.data && this.data.rows === data.rows && this.data.columns === data.columns;
+    this.data = data;
+    const { nRows, nColumns } = data.matrix;
+    if (this.pin && (this.pin.row >= nRows || this.pin.column >= nColumns)) this.pin = null;
+    if (!isSameShape) {
+      this.hover = null;
+      this.measured = null;
+      this.layout();
+    } else this.request();
+    this.drawLegend();
+  }
+
+  setZoom(zoom) {
+    this.zoom = Math.min(12, Math.max(1, zoom));
+    this.layout();
+  }
+
+  measure(context) {
+    context.font = fontOf(0.84 * letter());
+    const width = (list) => list.reduce((most, line) => Math.max(most, context.measureText(labelOf(line)).width), 0);
+    return { rows: width(this.data.rows), columns: width(this.data.columns) };
+  }
+
+  /** Sizes of labels, cells and canvas, from the room there is. */
+  layout() {
+    if (!this.data || !this.element.isConnected) return;
+    const context = this.canvas.getContext("2d");
+    this.measured ??= this.measure(context);
+    const room = this.element.clientWidth;
+    if (room < 20) return;
+    const { nRows, nColumns } = this.data.matrix;
+    this.left = Math.ceil(Math.min(this.measured.rows + 14, Math.max(64, room * 0.34)));
+    this.top = Math.ceil(Math.min(this.measured.columns + 14, 9 * letter()));
+    const high = Math.max(220, innerHeight * this.most);
+    const fits = (room - this.left - 2) / Math.max(1, nColumns);
+    const fitsHigh = (high - this.top) / Math.max(1, nRows);
+    const fit = Math.min(fits, Math.max(fitsHigh, Math.min(fits, 16)), 3 * letter());
+    this.cell = Math.max(SMALLEST_CELL, fit >= 8 ? Math.floor(fit) : fit) * this.zoom;
+    this.font = Math.min(0.84 * letter(), Math.max(SMALL_FONT, this.cell));
+    const [width, height] = [this.left + nColumns * this.cell + 1, this.top + nRows * this.cell + 1];
+    this.isWide = width > room + 1;
+    this.seenWidth = Math.min(room, Math.ceil(width));
+    this.seenHeight = Math.min(high, Math.ceil(height));
+    this.scroller.style.width = `${this.seenWidth}px`;
+    this.scroller.style.height = `${this.seenHeight}px`;
+    this.scroller.dataset.cell = this.cell;
+    this.spacer.style.width = `${width}px`;
+    this.spacer.style.height = `${height}px`;
+    const scale = devicePixelRatio || 1;
+    const [canvasWidth, canvasHeight] = [Math.round(this.seenWidth * scale), Math.round(this.seenHeight * scale)];
+    if (this.canvas.width !== canvasWidth || this.canvas.height !== canvasHeight) {
+      this.canvas.width = canvasWidth;
+      this.canvas.height = canvasHeight;
+      this.canvas.style.width = `${this.seenWidth}px`;
+      this.canvas.style.height = `${this.seenHeight}px`;
+    }
+    this.draw();
+  }
+
+  request() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  draw() {
+    if (!this.data || !this.cell) return;
+    const { matrix, rows, columns, kind, largest, threshold } = this.data;
+    const scheme = colours();
+    const { place, ramp } = painter(kind, largest, threshold);
+    const context = this.canvas.getContext("2d");
+    const scale = devicePixelRatio || 1;
+    const { left, top, cell } = this;
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.fillStyle = scheme.paper;
+    context.fillRect(0, 0, this.seenWidth, this.seenHeight);
+    // Only rows and columns in sight.
+    const [x0, y0] = [this.scroller.scrollLeft, this.scroller.scrollTop];
+    const first = { column: Math.max(0, Math.floor(x0 / cell)), row: Math.max(0, Math.floor(y0 / cell)) };
+    const last = {
+      column: Math.min(matrix.nColumns, Math.ceil((x0 + this.seenWidth - left) / cell)),
+      row: Math.min(matrix.nRows, Math.ceil((y0 + this.seenHeight - top) / cell)),
+    };
+    const [nColumns, nRows] = [last.column - first.column, last.row - first.row];
+    this.drawn = { nRows, nColumns };
+    if (nColumns < 1 || nRows < 1) return;
+    const image = new ImageData(nColumns, nRows);
+    const out = new Uint32Array(image.data.buffer);
+    for (let row = 0; row < nRows; row += 1) {
+      const from = (first.row + row) * matrix.nColumns + first.column;
+      for (let column = 0; column < nColumns; column += 1) out[row * nColumns + column] = ramp.pixels[place(matrix.values[from + column])];
+    }
+    this.scratch.width = nColumns;
+    this.scratch.height = nRows;
+    this.scratch.getContext("2d").putImageData(image, 0, 0);
+    const [x, y] = [left + first.column * cell - x0, top + first.row * cell - y0];
+    context.save();
+    context.beginPath();
+    context.rect(left, top, this.seenWidth - left, this.seenHeight - top);
+    context.clip();
+    context.imageSmoothingEnabled = false;
+    context.drawImage(this.scratch, x, y, nColumns * cell, nRows * cell);
+    if (cell >= CELL_WITH_LINE) this.drawLines(context, scheme, x, y, nColumns, nRows);
+    if (cell >= CELL_WITH_NUMBER) this.drawNumbers(context, place, ramp, first, last, x0, y0);
+    this.drawFocus(context, scheme, x0, y0);
+    context.restore();
+    this.drawLabels(context, scheme, rows, columns, first, last, x0, y0);
+  }
+
+  drawLines(context, scheme, x, y, nColumns, nRows) {
+    context.strokeStyle = scheme.paper;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let column = 0; column <= nColumns; column += 1) {
+      context.moveTo(x + column * this.cell, y);
+      context.lineTo(x + column * this.cell, y + nRows * this.cell);
+    }
+    for (let row = 0; row <= nRows; row += 1) {
+      context.moveTo(x, y + row * this.cell);
+      context.lineTo(x + nColumns * this.cell, y + row * this.cell);
+    }
+    context.stroke();
+  }
+
+  drawNumbers(context, place, ramp, first, last, x0, y0) {
+    const { matrix, kind } = this.data;
+    const isShare = this.isShare();
+    context.font = fontOf(Math.max(11, 0.28 * this.cell));
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (let row = first.row; row < last.row; row += 1) {
+      for (let column = first.column; column < last.column; column += 1) {
+        const value = matrix.values[row * matrix.nColumns + column];
+        if (isShare ? Math.abs(value) < 0.005 : kind === "amount" && value < 0.05) continue;
+        context.fillStyle = isLight(ramp.rgb[place(value)]) ? "rgba(0,0,0,.72)" : "rgba(255,255,255,.92)";
+        const text = (isShare ? String(Math.round(100 * value)) : value.toFixed(1)).replace("-", "−");
+        context.fillText(text, this.left + (column + 0.5) * this.cell - x0, this.top + (row + 0.5) * this.cell - y0);
+      }
+    }
+  }
+
+  /** Row and column of the cell looked at stand out; the rest steps back. */
+  drawFocus(context, scheme, x0, y0) {
+    const cell = this.hover ?? this.pin;
+    if (!cell) return;
+    const [x, y] = [this.left + cell.column * this.cell - x0, this.top + cell.row * this.cell - y0];
+    const [right, bottom] = [x + this.cell, y + this.cell];
+    context.fillStyle = scheme.paper;
+    context.globalAlpha = 0.66;
+    for (const [fromX, toX] of [[this.left, x], [right, this.seenWidth]]) {
+      for (const [fromY, toY] of [[this.top, y], [bottom, this.seenHeight]]) context.fillRect(fromX, fromY, toX - fromX, toY - fromY);
+    }
+    context.globalAlpha = 1;
+    context.strokeStyle = scheme.ink;
+    context.lineWidth = this.pin && !this.hover ? 2 : 1.5;
+    context.strokeRect(x, y, this.cell, this.cell);
+    if (this.pin && this.hover) {
+      context.setLineDash([3, 2]);
+      context.strokeRect(this.left + this.pin.column * this.cell - x0, this.top + this.pin.row * this.cell - y0, this.cell, this.cell);
+      context.setLineDash([]);
+    }
+  }
+
+  drawLabels(context, scheme, rows, columns, first, last, x0, y0) {
+    const focus = this.hover ?? this.pin;
+    const every = Math.max(1, Math.ceil((this.font - 0.5) / this.cell));
+    context.fillStyle = scheme.paper;
+    context.fillRect(0, 0, this.seenWidth, this.top);
+    context.fillRect(0, 0, this.left, this.seenHeight);
+    context.textBaseline = "middle";
+    const shown = (place, wanted) => place === wanted || (place % every === 0 && (wanted === undefined || every === 1 || Math.abs(place - wanted) * this.cell >= this.font));
+    context.save();
+    context.beginPath();
+    context.rect(0, this.top, this.left, this.seenHeight - this.top);
+    context.clip();
+    for (let row = first.row; row < last.row; row += 1) {
+      if (!shown(row, focus?.row)) continue;
+      const y = this.top + (row + 0.5) * this.cell - y0;
+      this.rowLabel(context, scheme, rows[row], y, focus?.row === row);
+    }
+    context.restore();
+    context.save();
+    context.beginPath();
+    context.rect(this.left, 0, this.seenWidth - this.left, this.top);
+    context.clip();
+    context.textAlign = "left";
+    for (let column = first.column; column < last.column; column += 1) {
+      if (!shown(column, focus?.column)) continue;
+      context.save();
+      context.translate(this.left + (column + 0.5) * this.cell - x0, this.top - 6);
+      context.rotate(-Math.PI / 2);
+      context.font = fontOf(this.font, focus?.column === column);
+      context.fillStyle = focus && focus.column !== column ? scheme.muted : scheme.ink;
+      context.fillText(cut(context, labelOf(columns[column]), this.top - 10), 0, 0);
+      context.restore();
+    }
+    context.restore();
+  }
+
+  /** What was fed, then what was written, the latter in full ink. */
+  rowLabel(context, scheme, line, y, isFocus) {
+    context.font = fontOf(this.font, isFocus);
+    context.textAlign = "right";
+    const room = this.left - 10;
+    const text = shownToken(line.text);
+    if (line.before === undefined) {
+      context.fillStyle = scheme.ink;
+      context.fillText(cut(context, text, room), this.left - 6, y);
+      return;
+    }
+    const written = cut(context, text, room * 0.62);
+    context.fillStyle = scheme.ink;
+    context.fillText(written, this.left - 6, y);
+    const used = context.measureText(written).width;
+    context.fillStyle = scheme.muted;
+    context.fillText(cut(context, `${shownToken(line.before)} → `, room - used), this.left - 6 - used, y);
+  }
+
+  /** Whether its numbers are shares of attention, or differences of such. */
+  isShare() {
+    return this.data.kind === "weights" || this.data.isShare;
+  }
+
+  drawLegend() {
+    const { kind, largest, caption } = this.data;
+    const { weights, signed } = colours();
+    const css = kind === "signed" ? signed.css : weights.css;
+    const stops = css.filter((_, place) => place % 15 === 0);
+    const bar = el("span", { class: "heat-bar", "aria-hidden": "true" });
+    bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+    const most = this.isShare() ? `${Number((100 * largest).toPrecision(2))} %` : largest.toPrecision(2);
+    const least = kind === "signed" ? `−${most}` : this.isShare() ? "0 %" : "0";
+    this.legend.replaceChildren(el("span", {}, least), bar, el("span", {}, most), el("span", { class: "heat-caption" }, caption ?? ""));
+  }
+
+  cellAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const column = Math.floor((event.clientX - box.left - this.left + this.scroller.scrollLeft) / this.cell);
+    const row = Math.floor((event.clientY - box.top - this.top + this.scroller.scrollTop) / this.cell);
+    const isInside = event.clientX - box.left > this.left && event.clientY - box.top > this.top;
+    const { nRows, nColumns } = this.data.matrix;
+    return isInside && row >= 0 && column >= 0 && row < nRows && column < nColumns ? { row, column } : null;
+  }
+
+  point(event) {
+    if (this.data) this.setHover(this.cellAt(event));
+  }
+
+  setHover(cell) {
+    if (cell?.row === this.hover?.row && cell?.column === this.hover?.column) return;
+    this.hover = cell;
+    this.request();
+    this.told(cell ?? this.pin, !cell && Boolean(this.pin));
+  }
+
+  click(event) {
+    const cell = this.cellAt(event);
+    const isSame = cell && this.pin && cell.row === this.pin.row && cell.column === this.pin.column;
+    this.setPin(isSame ? null : cell);
+  }
+
+  setPin(cell) {
+    this.pin = cell;
+    this.request();
+    this.told(this.hover ?? this.pin, Boolean(this.pin));
+  }
+
+  /** Arrows move from cell to cell, Enter pins, Escape lets go. */
+  key(event) {
+    if (!this.data || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { nRows, nColumns } = this.data.matrix;
+    const step = event.shiftKey ? 5 : 1;
+    const moves = { ArrowLeft: [0, -step], ArrowRight: [0, step], ArrowUp: [-step, 0], ArrowDown: [step, 0], Home: [0, -nColumns], End: [0, nColumns] };
+    const at = this.hover ?? this.pin;
+    if (moves[event.key]) {
+      const [down, right] = moves[event.key];
+      const clamp = (value, n) => Math.min(n - 1, Math.max(0, value));
+      const next = at ? { row: clamp(at.row + down, nRows), column: clamp(at.column + right, nColumns) } : { row: 0, column: 0 };
+      this.reveal(next);
+      this.setHover(next);
+      this.announced.textContent = this.speak(next);
+    } else if (event.key === "Enter" || event.key === " ") {
+      const isPinned = this.pin && at && this.pin.row === at.row && this.pin.column === at.column;
+      this.setPin(isPinned ? null : at);
+      this.announced.textContent = this.pin ? `pinned: ${this.speak(this.pin)}` : "no longer pinned";
+    } else if (event.key === "Escape") {
+      this.setHover(null);
+      this.setPin(null);
+    } else if (event.key === "+" || event.key === "-") {
+      this.setZoom(this.zoom * (event.key === "+" ? 1.5 : 1 / 1.5));
+    } else return;
+    event.preventDefault();
+  }
+
+  reveal({ row, column }) {
+    const inside = (at, size, seen, now) => Math.min(Math.max(now, at + size - seen), at);
+    this.scroller.scrollLeft = inside(column * this.cell, this.cell, this.seenWidth - this.left, this.scroller.scrollLeft);
+    this.scroller.scrollTop = inside(row * this.cell, this.cell, this.seenHeight - this.top, this.scroller.scrollTop);
+  }
+}
+
+/** The size of the page's letters, which grows with the screen. */
+function letter() {
+  return parseFloat(getComputedStyle(document.body).fontSize) || 15;
+}
+
+function fontOf(size, isBold = false) {
+  return `${isBold ? "bold " : ""}${size}px ${FAMILY}`;
+}
+
+function labelOf(line) {
+  return line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`;
+}
+
+/** Text that fits, with an ellipsis where it does not. */
+function cut(context, text, room) {
+  if (room < 8) return "";
+  if (context.measureText(text).width <= room) return text;
+  const letters = [...text];
+  while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > room) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+/** Largest side of a small picture. */
+const SMALL = 192;
+
+/** A matrix as a small picture, one pixel a cell; large ones are thinned out. */
+export function thumbnail(canvas, matrix, kind, largest) {
+  const { place, ramp } = painter(kind, largest);
+  const stride = Math.max(1, Math.ceil(Math.max(matrix.nRows, matrix.nColumns) / SMALL));
+  const [width, height] = [Math.ceil(matrix.nColumns / stride), Math.ceil(matrix.nRows / stride)];
+  if (!width || !height) return;
+  const image = new ImageData(width, height);
+  const out = new Uint32Array(image.data.buffer);
+  for (let row = 0; row < height; row += 1) {
+    for (let column = 0; column < width; column += 1) {
+      out[row * width + column] = ramp.pixels[place(matrix.values[row * stride * matrix.nColumns + column * stride])];
+    }
+  }
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}

@@ -1,0 +1,170 @@
+// Where the page's data come from. A source has:
+//
+//   title                        what the page is called
+//   reports()                    [{ id, name, model, n_sites, n_samples }], at once
+//   report(id)                   a promise of { id, name, report, samples, training, timeline }; `report` is report.json, `samples` lists
+//                                sentences by their tokens: { number, source, fed, predicted, target, special, visible }
+//   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
+//   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
+//   live                         null, or what only a running model can do:
+//       explain(id, source, target, options)   a promise of the number of a new sentence, typed by the user: it joins the report's samples
+//       rerun(id, number, site, { mask, bias })  a promise of { predicted }: decodes again with these pieces alone
+//
+// `StaticSource` reads what stands in the page itself. `LiveSource` asks a server, at an address the page's index gives as `api`:
+//
+//   GET  reports                          the list
+//   GET  reports/{id}                     JSON, as the block `report-{id}` of a page
+//   GET  reports/{id}/averages            safetensors, as `averages-{id}`
+//   GET  reports/{id}/samples/{number}    safetensors, as `sample-{id}-{number}`
+//   POST reports/{id}/explain             { source, target, … } → { number, sample }
+//   POST reports/{id}/rerun               { sample, site, mask, bias } → { predicted }
+//
+// An error is a status from 400 on with { error } in words.
+
+import { readSafetensors } from "./safetensors.js";
+
+/** Reads blocks of gzipped, base64-coded data from the page's own script elements. */
+class StaticSource {
+  constructor() {
+    const index = document.getElementById("crosslens-index");
+    const { title, reports } = index ? JSON.parse(index.textContent) : { title: "Crosslens", reports: [] };
+    this.title = title;
+    this.live = null;
+    this.list = reports.map((report, id) => ({ id, ...report }));
+    this.cache = new Map();
+  }
+
+  async ready() {}
+
+  reports() {
+    return this.list;
+  }
+
+  report(id) {
+    return this.once(`report-${id}`, async (buffer) => ({ id, ...JSON.parse(new TextDecoder().decode(buffer)) }));
+  }
+
+  async sample(id, number, site) {
+    const arrays = await this.once(`sample-${id}-${number}`, readSafetensors);
+    const { samples } = await this.report(id);
+    return siteOf(arrays, site, samples[number].visible?.[site] === "causal");
+  }
+
+  averages(id) {
+    return this.once(`averages-${id}`, async (buffer) => averagesOf(readSafetensors(buffer), (await this.report(id)).report.sites.length));
+  }
+
+  /** Unpacks a block once. */
+  once(block, read) {
+    if (!this.cache.has(block)) this.cache.set(block, text(block).then(unpack).then(read));
+    return this.cache.get(block);
+  }
+}
+
+/** Asks a server. */
+class LiveSource {
+  constructor(title, api) {
+    Object.assign(this, { title, api, list: [], cache: new Map() });
+    this.live = {
+      explain: async (id, source, target, options) => {
+        const { number, sample } = await this.post(`reports/${id}/explain`, { source, target, ...options });
+        (await this.report(id)).samples[number] = sample;
+        return number;
+      },
+      rerun: (id, sample, site, { mask, bias }) => this.post(`reports/${id}/rerun`, { sample, site, mask, bias }),
+    };
+  }
+
+  async ready() {
+    this.list = await this.ask("reports").then((response) => response.json());
+  }
+
+  reports() {
+    return this.list;
+  }
+
+  report(id) {
+    return this.once(`reports/${id}`, async (response) => ({ id, ...(await response.json()) }));
+  }
+
+  async sample(id, number, site) {
+    const arrays = await this.once(`reports/${id}/samples/${number}`, async (response) => readSafetensors(await response.arrayBuffer()));
+    const { samples } = await this.report(id);
+    return siteOf(arrays, site, samples[number].visible?.[site] === "causal");
+  }
+
+  averages(id) {
+    return this.once(`reports/${id}/averages`, async (response) => averagesOf(readSafetensors(await response.arrayBuffer()), (await this.report(id)).report.sites.length));
+  }
+
+  once(place, read) {
+    if (!this.cache.has(place)) {
+      const answer = this.ask(place).then(read);
+      answer.catch(() => this.cache.delete(place));
+      this.cache.set(place, answer);
+    }
+    return this.cache.get(place);
+  }
+
+  post(place, body) {
+    return this.ask(place, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }).then((response) => response.json());
+  }
+
+  async ask(place, request) {
+    const response = await fetch(`${this.api}${place}`, request);
+    if (response.ok) return response;
+    const { error } = await response.json().catch(() => ({}));
+    throw new Error(error ?? `the server answers ${response.status}`);
+  }
+}
+
+/** What the page was made for: a server if its index names one, else what stands in it. */
+export function openSource() {
+  const index = document.getElementById("crosslens-index");
+  const { title, api } = index ? JSON.parse(index.textContent) : {};
+  return api ? new LiveSource(title, api) : new StaticSource();
+}
+
+function averagesOf(arrays, nSites) {
+  return Array.from({ length: nSites }, (_, site) => {
+    if (!arrays.has(`sites.${site}.average`)) return null;
+    const { shape: [nRows, nColumns], values } = arrays.get(`sites.${site}.average`);
+    return { values, nRows, nColumns };
+  });
+}
+
+/** One head of a sentence from its arrays. */
+function siteOf(arrays, site, isCausal) {
+  const { shape: [nPieces, nQueries, nKeys], values } = arrays.get(`sites.${site}.pieces`);
+  const optional = (name) => (arrays.has(`sites.${site}.${name}`) ? arrays.get(`sites.${site}.${name}`).values : null);
+  return {
+    nPieces, nQueries, nKeys, isCausal,
+    pieces: scaled(values, optional("pieces.scale"), nQueries * nKeys),
+    bias: optional("bias"),
+    valueNorms: optional("value_norms"),
+  };
+}
+
+/** Numbers kept in sixteen bits, each run of `size` in units of its own. */
+function scaled(values, scales, size) {
+  if (!scales) return values;
+  return Float32Array.from(values, (value, place) => value * scales[Math.floor(place / size)]);
+}
+
+/** The text of a block, which the browser may not have read yet. */
+async function text(block) {
+  const find = () => document.getElementById(`crosslens-${block}`);
+  if (!find() && document.readyState === "loading") {
+    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+  }
+  if (!find()) throw new Error(`the page holds no ${block}`);
+  return find().textContent;
+}
+
+async function unpack(base64) {
+  const binary = atob(base64);
+  const bytes = new Uint8Array(binary.length);
+  for (let place = 0; place < binary.length; place += 1) bytes[place] = binary.charCodeAt(place);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}

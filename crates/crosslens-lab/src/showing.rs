@@ -1,0 +1,130 @@
+//! From a run, a recording or a saved report to what a page shows.
+
+use std::path::Path;
+
+use crosslens_analysis::explain::{ExplainError, Explained, Options, Progress};
+use crosslens_analysis::page::Page;
+use crosslens_analysis::timeline::{Timeline, TrainingPoint};
+use crosslens_analysis::{Recording, RecordingError};
+use crosslens_nets::train::{FolderError, Metrics, RunFolder};
+
+use crate::{OpenError, Opened, Sentences, TrainedModel, explain_recording};
+
+/// The file of a run folder that says what explanations found at its checkpoints.
+pub const TIMELINE_FILE: &str = "timeline.json";
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShowError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A report, its samples or a timeline cannot be read.
+    #[error(transparent)]
+    File(#[from] RecordingError),
+    /// Metrics cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// It cannot be explained.
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
+}
+
+/// How a model or a recording is explained for a page.
+#[derive(Clone, Debug)]
+pub struct ShowOptions {
+    /// Sentences to explain it on; of a recording at most so many.
+    pub n_sentences: u64,
+    /// Draws the sentences of a run's task.
+    pub seed: u64,
+    /// The rest; its `samples` is how many sentences are shown, also of a saved report.
+    pub explain: Options,
+}
+
+/// One explanation with all that a page shows beside it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// What it is called in the page.
+    pub name: String,
+    /// The report and its sentences.
+    pub explained: Explained,
+    /// The curves of its training, where it was trained here.
+    pub training: Vec<TrainingPoint>,
+    /// What was found at its checkpoints, where that was recorded.
+    pub timeline: Option<Timeline>,
+}
+
+impl Shown {
+    /// Opens a saved report, or explains a run or a recording first.
+    pub fn open(path: &Path, options: &ShowOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, ShowError> {
+        if path.extension().is_some_and(|extension| extension == "json") {
+            return Self::of_report(path, options);
+        }
+        let mut shown = match Opened::open(path)? {
+            Opened::Model(model) => Self::of_model(&model, RunFolder::at(path), options, progress)?,
+            Opened::Recording(recording) => Self::of_recording(&recording, options, progress)?,
+        };
+        shown.name = name_of(path);
+        shown.explained.report.model.path = Some(path.to_string_lossy().into_owned());
+        if path.is_dir() {
+            shown.timeline = timeline(&path.join(TIMELINE_FILE))?;
+        }
+        Ok(shown)
+    }
+
+    fn of_report(path: &Path, options: &ShowOptions) -> Result<Self, ShowError> {
+        let explained = Explained::load(path, options.explain.samples)?;
+        let run = explained.report.model.path.as_ref().map(Path::new).filter(|run| RunFolder::at(run).holds_run());
+        let (training, timeline) = match run {
+            Some(run) => (curves(&RunFolder::at(run))?, timeline(&run.join(TIMELINE_FILE))?),
+            None => Default::default(),
+        };
+        Ok(Self { name: name_of(path), explained, training, timeline })
+    }
+
+    fn of_model(
+        model: &TrainedModel,
+        folder: RunFolder,
+        options: &ShowOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, ShowError> {
+        let sentences = Sentences::Task { seed: options.seed, n_samples: options.n_sentences };
+        let explained = model.explain(&sentences, None, &options.explain, None, progress)?;
+        Ok(Self { name: String::new(), explained, training: curves(&folder)?, timeline: None })
+    }
+
+    fn of_recording(recording: &Recording, options: &ShowOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, ShowError> {
+        let explained = explain_recording(recording, options.n_sentences, None, &options.explain, progress)?;
+        Ok(Self { name: String::new(), explained, training: Vec::new(), timeline: None })
+    }
+
+    /// The page with this in it.
+    pub fn on(&self, page: Page) -> Page {
+        let page = page.report(&self.name, &self.explained.report, &self.explained.samples).training(&self.training);
+        match &self.timeline {
+            Some(timeline) => page.timeline(timeline),
+            None => page,
+        }
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_stem().or_else(|| path.file_name()).unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn curves(folder: &RunFolder) -> Result<Vec<TrainingPoint>, FolderError> {
+    let point = |metrics: &Metrics| TrainingPoint {
+        step: metrics.step,
+        train_loss: Some(metrics.train_loss),
+        loss: Some(metrics.loss),
+        word_accuracy: Some(metrics.word_accuracy),
+        phrase_accuracy: Some(metrics.phrase_accuracy),
+    };
+    Ok(folder.read_metrics()?.iter().map(point).collect())
+}
+
+fn timeline(path: &Path) -> Result<Option<Timeline>, RecordingError> {
+    if path.exists() { Timeline::load(path).map(Some) } else { Ok(None) }
+}

@@ -1,0 +1,82 @@
+use std::path::PathBuf;
+
+use crosslens_lab::analysis::explain::Options;
+use crosslens_lab::analysis::page::Page;
+use crosslens_lab::{ShowOptions, Shown};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::SentenceBar;
+
+/// Writes one page that shows everything, for any browser, without a network.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The folder of a run, a recording, or a report made by `crosslens explain --save`; several to compare them.
+    #[arg(value_name = "DIR|REC|report.json", required = true)]
+    paths: Vec<PathBuf>,
+    /// The page.
+    #[arg(short, long, value_name = "report.html", default_value = "report.html")]
+    out: PathBuf,
+    /// Sentences shown one by one.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    samples: u16,
+    /// Sentences to explain a run or a recording on.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    sentences: u64,
+    /// Draws the sentences of a run's task.
+    #[arg(long, value_name = "N", default_value_t = 1_000_003)]
+    seed: u64,
+    /// Threads; 0 for one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Say as JSON what was written.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let options = ShowOptions {
+        n_sentences: arguments.sentences,
+        seed: arguments.seed,
+        explain: Options {
+            samples: arguments.samples.into(),
+            seed: arguments.seed,
+            geometry: true,
+            n_threads: arguments.threads,
+            ..Options::default()
+        },
+    };
+    let mut page = Page::new();
+    let mut names = Vec::new();
+    let mut n_samples = 0;
+    for path in &arguments.paths {
+        let bar = SentenceBar::new();
+        let shown = Shown::open(path, &options, &mut |progress| bar.show(progress))?;
+        n_samples += shown.explained.samples.sentences.len();
+        page = shown.on(page);
+        names.push(shown.name);
+    }
+    let size = page.title(format!("Crosslens: {}", names.join(", "))).write(&arguments.out)?;
+    let file = arguments.out.display();
+    if arguments.json {
+        let written = json!({ "file": file.to_string(), "bytes": size, "reports": names, "samples": n_samples });
+        output::result(&written.to_string());
+        return Ok(());
+    }
+    output::result(&format!("{file}: {}, {} with {n_samples} sentences", amount(size), counted(names.len(), "report")));
+    output::note(&format!("open {file} in a browser; it needs no network"));
+    Ok(())
+}
+
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A size for people.
+fn amount(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,245 @@
+//! A headless Chromium, driven through its DevTools protocol.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+/// No answer takes longer, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A browser with one page.
+pub(crate) struct Browser {
+    process: Child,
+    socket: WebSocket<TcpStream>,
+    session: String,
+    calls: u64,
+    /// What the page complained of.
+    complaints: Vec<String>,
+    /// Addresses asked for.
+    requests: Vec<String>,
+    _profile: tempfile::TempDir,
+}
+
+/// The program, or `None` where tests of the browser are switched off, which is said.
+fn program() -> Option<PathBuf> {
+    if std::env::var_os("CROSSLENS_NO_BROWSER").is_some() {
+        std::io::stderr().write_all(b"SKIPPED: CROSSLENS_NO_BROWSER is set, so nothing is tested in a browser\n").ok();
+        return None;
+    }
+    let named = std::env::var_os("CROSSLENS_CHROMIUM").map(PathBuf::from);
+    let on_path = || {
+        let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file())
+    };
+    let found = named.or_else(on_path);
+    assert!(
+        found.is_some(),
+        "no Chromium found: `apt-get install chromium`, or name one in CROSSLENS_CHROMIUM; CROSSLENS_NO_BROWSER=1 skips the tests that need it"
+    );
+    found
+}
+
+impl Browser {
+    /// Starts a browser that has never been used; `None` where that is switched off.
+    pub(crate) fn start() -> Option<Self> {
+        let program = program()?;
+        let profile = tempfile::tempdir().expect("a folder");
+        let mut process = Command::new(program)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"])
+            .args(["--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--hide-scrollbars"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("Chromium starts");
+        let mut lines = BufReader::new(process.stderr.take().expect("its standard error is ours")).lines();
+        let address = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| line.strip_prefix("DevTools listening on ").map(str::to_owned))
+            .expect("Chromium says where it listens");
+        // It goes on talking; nobody need listen, but the pipe must not fill up.
+        std::thread::spawn(move || lines.for_each(drop));
+        let place = address.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).expect("an address");
+        let stream = TcpStream::connect(place).expect("Chromium listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let (socket, _) = tungstenite::client(address.as_str(), stream).expect("a socket");
+        let (complaints, requests) = Default::default();
+        let mut browser = Self { process, socket, session: String::new(), calls: 0, complaints, requests, _profile: profile };
+        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let session = browser.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
+        session["sessionId"].as_str().expect("a session").clone_into(&mut browser.session);
+        for domain in ["Page", "Runtime", "Log", "Network", "Performance"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        Some(browser)
+    }
+
+    /// Calls a method and waits for its answer; what happens meanwhile is noted.
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+        self.calls += 1;
+        let number = self.calls;
+        let mut message = json!({ "id": number, "method": method, "params": params });
+        if !self.session.is_empty() {
+            message["sessionId"] = self.session.clone().into();
+        }
+        self.socket.send(Message::text(message.to_string())).expect("Chromium listens");
+        loop {
+            let Message::Text(text) = self.socket.read().expect("Chromium answers") else { continue };
+            let mut answer: Value = serde_json::from_str(&text).expect("JSON");
+            if answer["id"] == number {
+                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+                return answer["result"].take();
+            }
+            self.note(&answer);
+        }
+    }
+
+    fn note(&mut self, event: &Value) {
+        let params = &event["params"];
+        match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => self.complaints.push(params["exceptionDetails"].to_string()),
+            Some("Runtime.consoleAPICalled") => self.complaints.push(params["args"].to_string()),
+            Some("Log.entryAdded") => self.complaints.push(params["entry"].to_string()),
+            Some("Page.javascriptDialogOpening") => self.complaints.push(format!("a dialog: {params}")),
+            Some("Network.requestWillBeSent") => self.requests.push(params["request"]["url"].as_str().unwrap_or_default().to_owned()),
+            _ => {}
+        }
+    }
+
+    /// Opens a file at a place of its own, such as `#view=head`, and waits until it is shown.
+    pub(crate) fn open(&mut self, page: &Path, place: &str) {
+        self.call("Page.navigate", json!({ "url": "about:blank" }));
+        self.call("Page.navigate", json!({ "url": format!("file://{}{place}", page.display()) }));
+        self.wait("document.documentElement?.dataset.ready !== undefined");
+    }
+
+    /// What an expression gives.
+    pub(crate) fn eval(&mut self, expression: &str) -> Value {
+        let result = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }));
+        assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
+        result["result"]["value"].clone()
+    }
+
+    /// The number an expression gives, written as one or as text.
+    pub(crate) fn number(&mut self, expression: &str) -> f64 {
+        let value = self.eval(expression);
+        value.as_f64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{expression} gives {value}, which is no number"))
+    }
+
+    pub(crate) fn text(&mut self, expression: &str) -> String {
+        let value = self.eval(expression);
+        value.as_str().unwrap_or_else(|| panic!("{expression} gives {value}, which is no text")).to_owned()
+    }
+
+    /// Waits until an expression is true.
+    pub(crate) fn wait(&mut self, expression: &str) {
+        let start = Instant::now();
+        while self.eval(expression) != true {
+            assert!(start.elapsed() < PATIENCE, "never became true: {expression}; complaints: {:?}", self.complaints);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for everything that is to be drawn.
+    pub(crate) fn settle(&mut self) {
+        self.eval("new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 200))");
+    }
+
+    /// Presses and lets go of a key, such as `Tab`, `Enter`, `ArrowRight` or `a`.
+    pub(crate) fn press(&mut self, key: &str) {
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            "Escape" => 27,
+            " " => 32,
+            "End" => 35,
+            "Home" => 36,
+            "ArrowLeft" => 37,
+            "ArrowUp" => 38,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
+            _ => 0,
+        };
+        let text = match key {
+            "Enter" => "\r",
+            _ if key.chars().count() == 1 => key,
+            _ => "",
+        };
+        let down = if text.is_empty() { "rawKeyDown" } else { "keyDown" };
+        self.call("Input.dispatchKeyEvent", json!({ "type": down, "key": key, "windowsVirtualKeyCode": code, "text": text }));
+        self.call("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key, "windowsVirtualKeyCode": code }));
+    }
+
+    /// Presses Tab until the element that has the focus is the one meant.
+    pub(crate) fn tab_to(&mut self, is_it: &str) {
+        for _ in 0..200 {
+            if self.eval(&format!("((it) => Boolean({is_it}))(document.activeElement)")) == true {
+                return;
+            }
+            self.press("Tab");
+        }
+        panic!("Tab never reaches {is_it}");
+    }
+
+    /// Moves the pointer, and clicks if asked to.
+    pub(crate) fn pointer(&mut self, x: f64, y: f64, is_click: bool) {
+        let mut event = |kind: &str, n: u8| {
+            self.call(
+                "Input.dispatchMouseEvent",
+                json!({ "type": kind, "x": x, "y": y, "button": if n > 0 { "left" } else { "none" }, "clickCount": n }),
+            );
+        };
+        event("mouseMoved", 0);
+        if is_click {
+            event("mousePressed", 1);
+            event("mouseReleased", 1);
+        }
+    }
+
+    /// Makes the window so large, and its colours light or dark.
+    pub(crate) fn window(&mut self, width: u32, height: u32, scheme: &str) {
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false }),
+        );
+        self.call("Emulation.setEmulatedMedia", json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] }));
+        self.settle();
+    }
+
+    /// Writes what is seen to a file for people to look at.
+    pub(crate) fn picture(&mut self, name: &str) {
+        self.settle();
+        let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let bytes = base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().expect("a picture")).expect("base64");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join(format!("{name}.png")), bytes).expect("writable");
+    }
+
+    /// Fails if the page complained of anything or asked for anything but itself.
+    pub(crate) fn was_quiet(&mut self) {
+        self.settle();
+        assert!(self.complaints.is_empty(), "{:#?}", self.complaints);
+        let outside = |url: &&String| !["file://", "data:", "blob:", "about:"].iter().any(|own| url.starts_with(own));
+        assert_eq!(self.requests.iter().filter(outside).collect::<Vec<_>>(), Vec::<&String>::new());
+        let files: Vec<&String> = self.requests.iter().filter(|url| url.starts_with("file://") && !url.contains(".html")).collect();
+        assert!(files.is_empty(), "{files:?}");
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}

@@ -1,0 +1,77 @@
+//! Every view in windows of every size, light and dark; pictures are left for people in `target/tmp/screenshots`.
+
+use super::chromium::Browser;
+use super::pages::{many_heads, planted, with_timeline};
+use super::planted::{Plan, pieces_of_words};
+
+const VIEWS: [&str; 5] = ["atlas", "head", "components", "training", "compare"];
+
+#[test]
+fn no_view_scrolls_sideways_from_320_pixels_to_4k() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (heads, _) = planted(folder.path(), &many_heads(40, 11), 3);
+    let (trained, _) = with_timeline(folder.path());
+    for (name, page) in [("heads", heads), ("trained", trained)] {
+        for (size, width, height) in [("narrow", 320, 900), ("wide", 1440, 1000), ("4k", 3840, 2160)] {
+            for scheme in ["light", "dark"] {
+                browser.window(width, height, scheme);
+                for view in VIEWS {
+                    browser.open(&page, &format!("#view={view}"));
+                    browser.settle();
+                    let (used, room) = (browser.number("document.documentElement.scrollWidth"), browser.number("innerWidth"));
+                    assert!(used <= room, "{name}, {view} at {width} pixels is {used} wide");
+                    browser.picture(&format!("{name}-{view}-{size}-{scheme}"));
+                }
+            }
+        }
+    }
+    browser.was_quiet();
+}
+
+/// A window made smaller while the page is open: the matrix follows.
+#[test]
+fn the_matrix_follows_the_window() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 20, lengths: (30, 30), names: pieces_of_words() };
+    let (page, _) = planted(folder.path(), &plan, 2);
+    browser.window(1600, 1000, "light");
+    browser.open(&page, "#view=head");
+    let wide = browser.number("document.querySelector('.matrix canvas').clientWidth");
+    browser.window(400, 1000, "light");
+    browser.wait(&format!("document.querySelector('.matrix canvas').clientWidth < {wide} / 2"));
+    assert!(browser.number("document.documentElement.scrollWidth") <= 400.0);
+    browser.was_quiet();
+}
+
+/// Two thousand source tokens: the canvas is as large as what is seen, not as the matrix.
+#[test]
+fn long_sentences_are_drawn_as_far_as_they_are_seen() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 2, lengths: (2000, 500), names: pieces_of_words() };
+    let mut corpus = super::planted::Planted::of(&plan);
+    corpus.keep_sites(1);
+    let explained = corpus.explain(1);
+    let shown = crosslens_lab::Shown { name: "long".into(), explained, training: Vec::new(), timeline: None };
+    let page = folder.path().join("long.html");
+    shown.on(crosslens_lab::analysis::page::Page::new()).write(&page).expect("writable");
+    browser.window(1440, 1000, "light");
+    browser.open(&page, "#view=head");
+    let canvas =
+        |browser: &mut Browser| browser.number("(({ width, height }) => width * height)(document.querySelector('.matrix canvas'))");
+    assert!(canvas(&mut browser) <= 1440.0 * 1000.0);
+    let scroll = "document.querySelector('.matrix .heat-scroll')";
+    assert!(browser.number(&format!("{scroll}.scrollWidth")) > 5000.0, "the rest is there to scroll to");
+    browser.eval(&format!("{scroll}.scrollLeft = 1e6"));
+    browser.settle();
+    browser.tab_to("it.classList.contains('heat-scroll')");
+    for key in ["End", "ArrowDown", "End"] {
+        browser.press(key);
+    }
+    let said = browser.text("document.querySelector('.matrix [role=status].hidden').textContent");
+    assert!(said.contains("column 2000 of 2000"), "{said}");
+    browser.picture("long");
+    browser.was_quiet();
+}

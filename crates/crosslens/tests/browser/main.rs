@@ -1,0 +1,15 @@
+//! The page in a real browser: headless Chromium opens it from disk.
+//!
+//! Without Chromium the tests fail and say how to get it; with `CROSSLENS_NO_BROWSER=1` they are skipped and say so.
+
+mod chromium;
+#[path = "../program/common.rs"]
+#[expect(dead_code, reason = "shared with the tests of the program")]
+mod common;
+mod heads;
+mod keyboard;
+mod looks;
+mod pages;
+mod planted;
+mod speed;
+mod training;

@@ -1,0 +1,36 @@
+//! Training is scrubbed: what is shown at a checkpoint is what was found there.
+
+use super::chromium::Browser;
+use super::pages::with_timeline;
+
+#[test]
+fn the_scrubber_replays_how_attention_formed() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (page, timeline) = with_timeline(folder.path());
+    browser.window(1280, 1000, "light");
+    browser.open(&page, "#view=training");
+    browser.tab_to("it.id === 'scrubber'");
+    browser.press("Home");
+    for (place, point) in timeline.points.iter().enumerate() {
+        if place > 0 {
+            browser.press("ArrowRight");
+        }
+        let shown = browser.text("scrubbed.textContent");
+        let loss = format!("loss {:.3}", point.loss.expect("known"));
+        assert!(shown.starts_with(&format!("After {} updates: ", point.step)) && shown.contains(&loss), "{shown}, not {loss}");
+        let shares = point.sites[0].shares.as_ref().expect("exact");
+        let position = format!("position {:.0} %", (100.0 * shares[0]).round() + 0.0).replace('-', "−");
+        assert!(shown.contains(&position), "{shown}, not {position}");
+        assert_eq!(browser.text("document.activeElement.getAttribute('aria-valuetext')"), format!("update {}", point.step));
+    }
+    assert_eq!(browser.number("document.querySelectorAll('.charts .heatmap canvas').length"), 1.0, "the average attention is drawn");
+    browser.press("ArrowLeft");
+    browser.wait("location.hash.includes('step=3')");
+    // Played from the start, it ends at the last checkpoint.
+    browser.press("End");
+    browser.eval("play.click()");
+    browser.wait("scrubber.value === '0'");
+    browser.wait("scrubber.value === '4' && play.textContent.includes('play')");
+    browser.was_quiet();
+}
