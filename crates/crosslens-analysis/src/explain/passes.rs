@@ -98,7 +98,8 @@ pub fn explain(
     };
     let checks = (second.checks.sentences > 0).then_some(&second.checks);
     let sites = (0..splits.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
-    let samples = Samples { sentences: second.samples, averages: first.averages.iter().map(AverageAttention::matrix).collect() };
+    let averages = first.averages.iter().map(AverageAttention::matrix).collect();
+    let samples = Samples::new(description, second.samples, averages);
     let geometry = first.moments.as_ref().map(|moments| {
         let sums = given.unwrap_or(&first.fitted);
         describe(&Seen { description, moments, components: &components, sums, model: corpus.model() })

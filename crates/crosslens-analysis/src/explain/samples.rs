@@ -1,10 +1,16 @@
 //! What the page needs of single sentences.
 
-use crate::{Breakdown, Description, Recorded, SiteSplit};
+use std::collections::BTreeMap;
+
+use crate::{Breakdown, Description, Recorded, SiteSplit, Token, Words};
 
 /// Some sentences in full.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
+    /// Names of the source tokens that occur in the sentences.
+    pub source_names: BTreeMap<Token, String>,
+    /// Names of the target tokens that occur in the sentences.
+    pub target_names: BTreeMap<Token, String>,
     /// The sentences.
     pub sentences: Vec<Sample>,
     /// By site: the average attention, `[query step, key step]`.
@@ -24,6 +30,24 @@ pub struct Sample {
     pub pieces: Vec<Vec<f32>>,
     /// By site: `‖α·V h‖`, `[query, key]`: how much each key adds to what attention sums.
     pub value_weighted: Vec<Vec<f32>>,
+}
+
+impl Samples {
+    /// Some sentences with the names of their tokens.
+    pub(super) fn new(description: &Description, sentences: Vec<Sample>, averages: Vec<Vec<Vec<f64>>>) -> Self {
+        let names = |words: &Words, tokens: &mut dyn Iterator<Item = Token>| {
+            tokens.map(|token| (token, words.name(token).into_owned())).collect::<BTreeMap<_, _>>()
+        };
+        let all = || sentences.iter().map(|sample| &sample.sentence);
+        let written = |sentence: &Recorded| sentence.target.clone().unwrap_or_default();
+        let target = all().flat_map(|sentence| [&sentence.fed[..], &sentence.predicted[..], &written(sentence)[..]].concat());
+        Self {
+            source_names: names(&description.source, &mut all().flat_map(|sentence| sentence.source.iter().copied())),
+            target_names: names(&description.target, &mut target.into_iter()),
+            sentences,
+            averages,
+        }
+    }
 }
 
 impl Sample {

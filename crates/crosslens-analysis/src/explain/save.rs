@@ -1,13 +1,13 @@
 //! Writes an explanation to disk.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::{Explained, Samples};
-use crate::replace_file;
 use crate::report::Report;
+use crate::{Token, replace_file};
 
 /// Why an explanation cannot be saved.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
 
 impl Samples {
     /// `samples.{i}.{source,fed,predicted,target}` (tokens), `samples.{i}.sites.{j}.{attention,pieces,value_weighted}` and
-    /// `sites.{j}.average`, with `samples` and `sites` counted in the metadata.
+    /// `sites.{j}.average`, with `samples` and `sites` counted in the metadata, and the names of tokens there as JSON, `{token: name}`.
     fn to_bytes(&self) -> Vec<u8> {
         let mut arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
         let mut floats = |name: String, shape: Vec<usize>, values: &[f32]| {
@@ -81,7 +81,12 @@ impl Samples {
             (name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).expect("the bytes are those of the shape"))
         });
         let count = |name: &str, n: usize| (name.to_owned(), n.to_string());
-        let metadata = HashMap::from([count("samples", self.sentences.len()), count("sites", self.averages.len())]);
+        let names = |side: &str, names: &BTreeMap<Token, String>| {
+            (format!("{side}_names"), serde_json::to_string(names).expect("tokens and text only"))
+        };
+        let counts = [count("samples", self.sentences.len()), count("sites", self.averages.len())];
+        let metadata: HashMap<String, String> =
+            counts.into_iter().chain([names("source", &self.source_names), names("target", &self.target_names)]).collect();
         safetensors::serialize(views.collect::<Vec<_>>(), Some(metadata)).expect("names are distinct and sizes fit")
     }
 }
