@@ -62,10 +62,10 @@ pub(super) fn atlas(report: &Report, style: &Style) -> Result<Figure, FigureErro
     for ((_, kind), sites) in &blocks {
         y = draw_block(&mut svg, [left, y], cell, kind, sites) + 8.0;
     }
-    let height = draw_legend(&mut svg, [MARGIN, y + 2.0], cell.min(LARGEST)) + MARGIN;
-    let needed = (left + cell * n_heads as f64 + MARGIN).max(MARGIN * 2.0 + LEGEND);
+    let [right, bottom] = draw_legend(&mut svg, [MARGIN, y + 2.0], cell.min(LARGEST));
+    let needed = (left + cell * n_heads as f64).max(right) + MARGIN;
     let width_pt = if style.width_mm.is_some() { width_pt } else { needed };
-    Ok(Figure::new(svg, [width_pt, height], "What drives each attention head"))
+    Ok(Figure::new(svg, [width_pt, bottom + MARGIN], "What drives each attention head"))
 }
 
 /// The numbers that occur, in order.
@@ -137,11 +137,8 @@ fn draw_head(svg: &mut Svg, middle: [f64; 2], cell: f64, driver: Option<Driver>,
     }
 }
 
-/// About how wide the legend is.
-const LEGEND: f64 = 205.0;
-
-/// What colours and sizes mean; gives where it ends.
-fn draw_legend(svg: &mut Svg, [left, top]: [f64; 2], cell: f64) -> f64 {
+/// What colours and sizes mean; gives its right and lower edge.
+fn draw_legend(svg: &mut Svg, [left, top]: [f64; 2], cell: f64) -> [f64; 2] {
     let colours = svg.colours();
     let look = Text::new(LETTERS);
     let y = top + 5.0;
@@ -155,6 +152,7 @@ fn draw_legend(svg: &mut Svg, [left, top]: [f64; 2], cell: f64) -> f64 {
     }
     svg.circle([x + 3.0, y], 2.6, None, Some(Stroke::new(colours.muted(), 0.8)));
     svg.text([x + 8.0, y + 0.35 * LETTERS], "not needed", look);
+    let first = x + 8.0 + width("not needed", LETTERS);
     let y = y + 6.0 + cell * 0.5;
     let mut x = left;
     svg.text([x, y + 0.35 * LETTERS], "attention it keeps alone", look.colour(colours.muted()));
@@ -167,5 +165,5 @@ fn draw_legend(svg: &mut Svg, [left, top]: [f64; 2], cell: f64) -> f64 {
         svg.text([x + 2.0 * largest + 3.0, y + 0.35 * LETTERS], &says, look);
         x += 2.0 * largest + 3.0 + width(&says, LETTERS) + 6.0;
     }
-    y + cell * 0.5
+    [first.max(x - 6.0), y + cell * 0.5]
 }

@@ -30,7 +30,7 @@ pub(super) fn attention(saved: &SavedReport, choice: &Choice, style: &Style) -> 
     let height = bottom - matrix.cells.at[1];
     let bar = Bar { lowest: 0.0, highest: top, says: "weight" };
     let colours = svg.colours();
-    let bar_height = height.clamp(40.0_f64.min(height.max(24.0)), 120.0);
+    let bar_height = height.clamp(40.0, 120.0);
     bar.draw(&mut svg, [right + 8.0, matrix.cells.at[1]], bar_height, |value| colours.weight(value / top));
     let used = (right + 8.0 + Bar::ROOM + MARGIN).max(MARGIN * 2.0 + super::text::width(&heading, TOKEN + 0.5) * 1.08);
     let width = if style.width_mm.is_some() { width } else { used.min(width.max(used)) };
@@ -73,7 +73,7 @@ impl Layout {
     pub(super) fn new(sample: &SavedSample, site: &SiteReport, at: [f64; 2], width: f64, is_capped: bool) -> Self {
         let (rows, wrote, columns) = (labels(&sample.rows), labels(&sample.wrote), labels(&sample.columns));
         let names = names(site, !wrote.is_empty());
-        let title = 10.0;
+        let title = 8.0;
         // Letters shrink with cells, so the room for tokens is found by trying twice.
         let (mut cell, mut left, mut room) = (LARGEST_CELL, [0.0; 2], [0.0; 2]);
         for _ in 0..3 {
@@ -108,7 +108,7 @@ impl Layout {
         let [width, height] = self.cells.size(self.rows.len(), self.columns.len());
         let above = self.cells.at[1] - column_height - 3.0;
         let look = Text::new(SMALL).colour(muted);
-        svg.text([self.cells.at[0], above], self.names[2], look);
+        svg.text([self.cells.at[0] + width / 2.0, above], self.names[2], look.middle());
         svg.text([self.ends[0], self.cells.at[1] - 3.0], self.names[0], look.end());
         if has_wrote {
             svg.text([self.ends[1], self.cells.at[1] - 3.0], self.names[1], look.end());

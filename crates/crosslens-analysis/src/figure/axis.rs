@@ -28,6 +28,17 @@ impl Scale {
         Self { lowest: lowest - room, highest: highest + room, is_log: false }
     }
 
+    /// Raised to end with a tick.
+    pub(crate) fn raised(self, n: usize) -> Self {
+        match self.ticks(n)[..] {
+            [first, second, ..] => {
+                let step = second - first;
+                Self { highest: (self.highest / step - 1e-9).ceil() * step, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Where a value lies, from 0 to 1.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let place = if self.is_log {
@@ -56,7 +67,8 @@ impl Scale {
         if !(step.is_finite() && step > 0.0) {
             return Vec::new();
         }
-        let (from, to) = ((self.lowest / step).ceil() as i64, (self.highest / step).floor() as i64);
+        // A little slack, so that rounding does not lose a tick at an end.
+        let (from, to) = ((self.lowest / step - 1e-9).ceil() as i64, (self.highest / step + 1e-9).floor() as i64);
         (from..=to.min(from.saturating_add(40))).map(|k| k as f64 * step).collect()
     }
 }
@@ -115,6 +127,8 @@ mod tests {
     fn ticks_are_round_and_inside() {
         let scale = Scale { lowest: 0.0, highest: 1.0, is_log: false };
         assert_eq!(scale.ticks(5).len(), 6);
+        let raised = Scale { lowest: -0.02, highest: 0.93, is_log: false }.raised(5);
+        assert!((raised.highest - 1.0).abs() < 1e-12 && raised.ticks(5).len() == 6, "{raised:?}");
         let log = Scale { lowest: 2e-4, highest: 3.0, is_log: true };
         assert_eq!(log.ticks(6).iter().map(|&x| few_digits(x)).collect::<Vec<_>>(), ["0.001", "0.01", "0.1", "1"]);
         assert!((log.place(3.0) - 1.0).abs() < 1e-12);

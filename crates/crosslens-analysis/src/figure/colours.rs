@@ -4,7 +4,7 @@
 //! is given by lightness `L`, chroma `C` and hue `H` in degrees, `a = C cos H`, `b = C sin H`.
 //!
 //! ```text
-//! weights, t in 0..1      L falls from 0.985 to 0.285 in equal steps, C = 0.02 + 0.11 sin(π t), H turns from 195° to 280°
+//! weights, t in 0..1      L falls from 0.985 to 0.305 in equal steps, C = 0.125 sin(0.82 π t), H turns from 200° to 275°
 //! signed,  t in −1..1     L falls from 0.97 to 0.45 on both sides, C = 0.155 |t|, H = 40° below zero and 250° above
 //! parts                   temporal L 0.54 H 250°, input L 0.77 H 75°, residual L 0.64 H 350°: apart under every colour blindness
 //! ```
@@ -124,11 +124,9 @@ impl Colours {
     /// The colour of a weight from 0 to 1.
     pub fn weight(self, weight: f64) -> Colour {
         let t = clamped(weight, 0.0);
-        let lightness = if self.is_dark() { 0.225 + 0.7 * t } else { 0.985 - 0.7 * t };
-        let hue = if self.is_dark() { 280.0 - 85.0 * t } else { 195.0 + 85.0 * t };
-        // Nearly white at zero, so that the paper's white is no weight.
-        let floor = 0.02 * t.min(0.1) * 10.0;
-        Oklch::new(lightness, floor + 0.11 * (std::f64::consts::PI * t).sin(), hue).colour()
+        let lightness = if self.is_dark() { 0.225 + 0.68 * t } else { 0.985 - 0.68 * t };
+        let hue = if self.is_dark() { 275.0 - 75.0 * t } else { 200.0 + 75.0 * t };
+        Oklch::new(lightness, 0.125 * (0.82 * std::f64::consts::PI * t).sin(), hue).colour()
     }
 
     /// The colour of a term from −1 to 1.
@@ -233,7 +231,7 @@ mod tests {
             let sign = if theme == Theme::Dark { 1.0 } else { -1.0 };
             for place in 0..16 {
                 let step = sign * (lightness(place + 1) - lightness(place));
-                assert!((step - 0.7 / 16.0).abs() < 0.008, "{theme:?} {place}: {step}");
+                assert!((step - 0.68 / 16.0).abs() < 0.008, "{theme:?} {place}: {step}");
             }
         }
     }

@@ -122,7 +122,7 @@ pub(crate) struct Bar<'a> {
 
 impl Bar<'_> {
     /// Width with its numbers and words.
-    pub(crate) const ROOM: f64 = 34.0;
+    pub(crate) const ROOM: f64 = 32.0;
 
     /// Draws the bar upright from `at`, `height` tall, the highest value on top.
     pub(crate) fn draw(&self, svg: &mut Svg, at: [f64; 2], height: f64, colour: impl Fn(f64) -> Colour) {
@@ -145,7 +145,8 @@ impl Bar<'_> {
             let y = at[1] + height * place + SMALL * [0.7, 0.35, 0.0][(2.0 * place) as usize];
             svg.text([at[0] + WIDTH + 2.5, y], &few_digits(value), Text::new(SMALL).colour(muted));
         }
-        let x = at[0] + WIDTH + 2.5 + SMALL * 2.9;
+        let numbers = [self.lowest, 0.0, self.highest].map(few_digits);
+        let x = at[0] + WIDTH + 4.0 + if self.lowest < 0.0 { widest(&numbers, SMALL) } else { 0.0 };
         svg.text([x, at[1] + height / 2.0], self.says, Text::new(SMALL).middle().colour(muted).turned(90.0));
     }
 }
@@ -158,11 +159,21 @@ pub(crate) fn top_of_scale(values: &[f32]) -> f64 {
 
 /// The next 1, 2 or 5 of a power of ten; 1 for what is no positive number.
 pub(crate) fn round_up(value: f64) -> f64 {
+    next_of(&[1.0, 2.0, 5.0], value)
+}
+
+/// The next number of one digit and a half; 1 for what is no positive number.
+pub(crate) fn round_up_finely(value: f64) -> f64 {
+    next_of(&[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0], value)
+}
+
+/// The next of these steps of a power of ten.
+fn next_of(steps: &[f64], value: f64) -> f64 {
     if !(value.is_finite() && value > 1e-30) {
         return 1.0;
     }
     let power = 10f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0].iter().map(|step| step * power).find(|&end| end >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+    steps.iter().map(|step| step * power).find(|&end| end >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
 }
 
 #[cfg(test)]

@@ -98,7 +98,6 @@ impl Figure {
         if !DPIS.contains(&dpi) {
             return Err(PictureError::Dpi(dpi));
         }
-        let scale = dpi as f32 / SVG_DPI;
         let dots = |mm: f64| (mm / 25.4 * f64::from(dpi)).round().max(1.0) as u64;
         let (width, height) = (dots(self.width_mm), dots(self.height_mm));
         let too_many = || PictureError::TooManyDots { width, height };
@@ -107,8 +106,10 @@ impl Figure {
         }
         let mut dots = Pixmap::new(width as u32, height as u32).ok_or_else(too_many)?;
         let read = self.read()?;
-        dots.fill(resvg::tiny_skia::Color::WHITE);
-        resvg::render(&read.tree, Transform::from_scale(scale, scale), &mut dots.as_mut());
+        // Stretched by less than a dot, so that the paper reaches every edge.
+        let size = read.tree.size();
+        let stretch = Transform::from_scale(width as f32 / size.width(), height as f32 / size.height());
+        resvg::render(&read.tree, stretch, &mut dots.as_mut());
         Ok(Picture { bytes: encoded(&dots, dpi).map_err(|error| PictureError::Encode(error.to_string()))?, missing: read.missing })
     }
 
@@ -126,7 +127,7 @@ impl Figure {
     }
 }
 
-/// Dots without their alpha, which is 1 everywhere: a figure stands on paper.
+/// Dots without their alpha, which is 1 everywhere: a figure stands on its paper.
 fn encoded(dots: &Pixmap, dpi: u32) -> Result<Vec<u8>, png::EncodingError> {
     let rgb: Vec<u8> = dots.data().chunks_exact(4).flat_map(|dot| [dot[0], dot[1], dot[2]]).collect();
     let mut bytes = Vec::new();

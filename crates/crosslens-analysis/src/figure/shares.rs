@@ -12,6 +12,8 @@ const MARGIN: f64 = 6.0;
 const LETTERS: f64 = 6.5;
 /// Height of a term's place.
 const ROW: f64 = 10.0;
+/// Width of the column of numbers.
+const NUMBERS: f64 = 30.0;
 /// Most heads in one figure.
 const MAX_SITES: usize = 24;
 /// The measure that is drawn.
@@ -45,7 +47,7 @@ pub(super) fn shares(report: &Report, choice: &Choice, style: &Style) -> Result<
     let values = panels.iter().flat_map(|(_, bars)| bars).flat_map(|bar| {
         [Some(bar.value), bar.control, bar.interval.map(|ends| ends[0]), bar.interval.map(|ends| ends[1])].into_iter().flatten()
     });
-    let scale = Scale::around(values.chain([0.0, 0.1]), 0.02);
+    let scale = Scale::around(values.chain([0.0, 0.1]), 0.0).raised(5);
 
     let n_columns = panels.len().min(3);
     let width = style.width(if n_columns > 1 { PAGE_MM } else { COLUMN_MM })?;
@@ -57,8 +59,8 @@ pub(super) fn shares(report: &Report, choice: &Choice, style: &Style) -> Result<
         let mut bottom = y;
         for (column, (title, bars)) in row.iter().enumerate() {
             let at = [MARGIN + column as f64 * panel, y];
-            // Room on the right for the numbers of the longest bars.
-            bottom = f64::max(bottom, draw_panel(&mut svg, at, [left, panel - left - 26.0], title, bars, scale));
+            // The numbers stand in a column on the right.
+            bottom = f64::max(bottom, draw_panel(&mut svg, at, [left, panel - left - NUMBERS], title, bars, scale));
         }
         y = bottom + 8.0;
     }
@@ -116,7 +118,7 @@ fn draw_panel(svg: &mut Svg, [x, y]: [f64; 2], room: [f64; 2], title: &str, bars
     let n_gaps = bars.iter().filter(|bar| bar.begins).count() as f64;
     let size = [room[1].max(10.0), bars.len() as f64 * ROW + n_gaps * 3.0];
     let plot = Plot { at: [x + room[0], y + 14.0], size, x: scale, y: Scale { lowest: 0.0, highest: 1.0, is_log: false } };
-    let ticks = scale.ticks(4);
+    let ticks = scale.ticks(5);
     for value in &ticks {
         let [tick, _] = plot.point(*value, 0.0);
         svg.line([tick, plot.at[1]], [tick, plot.at[1] + size[1]], Stroke::new(colours.faint(), 0.5));
@@ -132,7 +134,6 @@ fn draw_panel(svg: &mut Svg, [x, y]: [f64; 2], room: [f64; 2], title: &str, bars
         svg.text([plot.at[0] - 4.0, middle + 0.35 * LETTERS], &bar.name, Text::new(LETTERS).end());
         let [end, _] = plot.point(bar.value, 0.0);
         svg.rect([zero.min(end), middle - 3.1], [(end - zero).abs(), 6.2], bar.colour);
-        let mut right = end.max(zero);
         if let Some([low, high]) = bar.interval {
             let [low, high] = [low, high].map(|value| plot.point(value, 0.0)[0]);
             let stroke = Stroke::new(colours.ink(), 0.6);
@@ -140,14 +141,13 @@ fn draw_panel(svg: &mut Svg, [x, y]: [f64; 2], room: [f64; 2], title: &str, bars
             for end in [low, high] {
                 svg.line([end, middle - 1.5], [end, middle + 1.5], stroke);
             }
-            right = right.max(high);
         }
         if let Some(control) = bar.control {
             let [at, _] = plot.point(control, 0.0);
             diamond(svg, [at, middle]);
-            right = right.max(at + 2.4);
         }
-        svg.text([right + 3.0, middle + 2.1], &percent(bar.value), Text::new(6.0).colour(colours.muted()));
+        let right = plot.at[0] + size[0] + NUMBERS - 8.0;
+        svg.text([right, middle + 2.1], &percent(bar.value), Text::new(6.0).end().colour(colours.muted()));
         top += ROW;
     }
     svg.line([zero, plot.at[1]], [zero, plot.at[1] + size[1]], Stroke::new(colours.muted(), 0.7));

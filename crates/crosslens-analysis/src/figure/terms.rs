@@ -1,7 +1,7 @@
 //! One sentence's attention, and beside it the terms its scores are the sum of.
 
 use super::attention::{Layout, chosen};
-use super::heat::{Bar, Cells, SMALL, TOKEN, round_up, top_of_scale};
+use super::heat::{Bar, Cells, SMALL, TOKEN, round_up_finely, top_of_scale};
 use super::saved::{Matrix, SavedReport};
 use super::svg::{Svg, Text};
 use super::text::percent;
@@ -42,11 +42,11 @@ pub(super) fn terms(saved: &SavedReport, choice: &Choice, style: &Style) -> Resu
 
     let terms: Vec<Matrix> = sample.pieces.iter().map(|piece| centred(piece, site)).collect();
     let n_grid_rows = terms.len() / 3;
-    let left = right + GAP + 12.0;
+    let left = right + GAP + 18.0;
     let grid_width = width - MARGIN - Bar::ROOM - 6.0 - left;
     let cell_width = (grid_width - 2.0 * GAP) / 3.0 / n_columns;
     let n_rows = sample.rows.len().max(1) as f64;
-    let top = MARGIN + 17.0 + NAME + 6.0;
+    let top = MARGIN + 17.0 + NAME + SMALL + 8.0;
     // Panels are as tall as the attention beside them allows, but never so flat that nothing is seen.
     let free = (bottom - top - GAP * (n_grid_rows as f64 - 1.0)) / n_grid_rows as f64 / n_rows;
     let cell = [cell_width, cell_width.min(free.max(cell_width * 0.6))];
@@ -87,7 +87,7 @@ fn centred(term: &Matrix, site: &SiteReport) -> Matrix {
 
 /// The end of the one scale all terms share.
 fn round_scale(terms: &[Matrix]) -> f64 {
-    round_up(terms.iter().flat_map(Matrix::rows).flatten().map(|&value| f64::from(value).abs()).fold(0.0, f64::max))
+    round_up_finely(terms.iter().flat_map(Matrix::rows).flatten().map(|&value| f64::from(value).abs()).fold(0.0, f64::max))
 }
 
 /// Shares of the score's variance along the keys, in the order of the pieces.
@@ -103,20 +103,23 @@ fn shares_of(site: &SiteReport, n_pieces: usize) -> Vec<f64> {
 /// Names the parts: the key's above the columns, the query's beside the rows; for six parts the sides beside the rows.
 fn name_axes(svg: &mut Svg, [left, top]: [f64; 2], panel: [f64; 2], n_grid_rows: usize) {
     let colours = svg.colours();
+    let (is_square, muted) = (n_grid_rows == 3, Text::new(SMALL).middle().colour(colours.muted()));
+    let middle = left + 1.5 * panel[0] + GAP;
+    svg.text([middle, top - NAME - 7.0], if is_square { "part of the key" } else { "part" }, muted);
     for (column, part) in Part::ALL.into_iter().enumerate() {
         let x = left + column as f64 * (panel[0] + GAP) + panel[0] / 2.0;
-        let says = if n_grid_rows == 3 && column == 0 { format!("key: {part}") } else { part.to_string() };
-        svg.text([x, top - 4.0], &says, Text::new(NAME).middle().bold().colour(colours.part(part)));
+        svg.text([x, top - 4.0], part.name(), Text::new(NAME).middle().bold().colour(colours.part(part)));
     }
+    let middle = top + (n_grid_rows as f64 * (panel[1] + GAP) - GAP) / 2.0;
+    svg.text([left - NAME - 7.0, middle], if is_square { "part of the query" } else { "side" }, muted.turned(-90.0));
     for row in 0..n_grid_rows {
         let y = top + row as f64 * (panel[1] + GAP) + panel[1] / 2.0;
-        let (says, colour) = match (n_grid_rows, Part::ALL[row % 3]) {
-            (3, Part::Temporal) => ("query: temporal".to_owned(), colours.part(Part::Temporal)),
-            (3, part) => (part.to_string(), colours.part(part)),
-            (_, Part::Temporal) => ("query".to_owned(), colours.ink()),
-            _ => ("key".to_owned(), colours.ink()),
+        let (says, colour) = match (is_square, row) {
+            (true, _) => (Part::ALL[row % 3].name(), colours.part(Part::ALL[row % 3])),
+            (false, 0) => ("query", colours.ink()),
+            (false, _) => ("key", colours.ink()),
         };
-        svg.text([left - 5.0, y], &says, Text::new(NAME).middle().bold().colour(colour).turned(-90.0));
+        svg.text([left - 4.0, y], says, Text::new(NAME).middle().bold().colour(colour).turned(-90.0));
     }
 }
 
