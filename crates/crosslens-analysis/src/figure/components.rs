@@ -38,37 +38,40 @@ impl Taken {
     }
 }
 
-/// One set of axes, and what is drawn along which two of them.
+/// Axes, and what is drawn along the first two of them.
+#[derive(Default)]
 struct Panel<'a> {
-    frame: &'a FrameReport,
-    streams: Vec<&'a StreamGeometry>,
+    /// What an axis is called, and the shares of variance along each.
+    axis: &'static str,
+    shares: &'a [f64],
+    /// By stream: its name and where its temporal components lie.
+    paths: Vec<(&'a str, &'a [[f64; 3]])>,
+    /// By stream: its name and its input components.
+    inputs: Vec<(&'a str, &'a [PlacedToken])>,
     arrows: Option<Arrows<'a>>,
-    axes: [usize; 2],
-    has_paths: bool,
-    has_inputs: bool,
-    /// By stream: where its input components are counted from.
-    middles: Vec<[f64; 3]>,
 }
 
 /// Draws the geometry of a report.
 ///
-/// Paths, input components and readouts share a panel; where input components would be a blot amid the paths they have a panel of their
-/// own, along those two of three axes along which they vary most, each stream's and the readouts about their own mean: what all words
-/// share tells no word from another. Streams of different widths have panels of their own too, two at most.
+/// The first panel has the temporal paths along the axes of all states. Input components are beside the readouts in a second, along the
+/// axes along which readouts differ most; where there are no such axes they lie amid the paths. Streams of different widths have panels of
+/// their own, two at most in all.
 pub(super) fn components(report: &Report, style: &Style) -> Result<Figure, FigureError> {
     let Some(geometry) = &report.geometry else { return Err(FigureError::Missing("geometry")) };
+    let plane = Panel::of_plane(geometry);
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for (number, frame) in geometry.frames.iter().enumerate() {
         let streams = geometry.streams.iter().filter(|stream| stream.frame == Some(number) && !stream.path.is_empty());
         let streams: Vec<&StreamGeometry> = streams.take(MAX_STREAMS).collect();
         if !streams.is_empty() {
-            panels.extend(Panel::of(geometry, frame, streams));
+            panels.push(Panel::of_frame(frame, &streams, plane.is_none()));
         }
     }
-    panels.truncate(2);
     if panels.is_empty() {
         return Err(FigureError::Missing("principal components to draw in"));
     }
+    panels.truncate(if plane.is_some() { 1 } else { 2 });
+    panels.extend(plane);
     let total = style.width(if panels.len() > 1 { PAGE_MM } else { COLUMN_MM })?;
     let mut svg = style.svg();
     let gap = 14.0;
@@ -81,114 +84,48 @@ pub(super) fn components(report: &Report, style: &Style) -> Result<Figure, Figur
     Ok(Figure::new(svg, [total, bottom + MARGIN], "Components of states along their principal axes"))
 }
 
-/// Readouts in a frame: their words, where they begin, where they end, and by how much they were stretched.
+/// Readouts as arrows from the origin, shrunk or stretched by a round number to reach about as far as the input components.
 struct Arrows<'a> {
     words: &'a [String],
-    from: [f64; 3],
     to: Vec<[f64; 3]>,
     times: f64,
 }
 
 impl<'a> Arrows<'a> {
-    /// Those of the frame that holds the encoder's states, stretched by a round number to reach about as far as the input components.
-    fn of(
-        geometry: &'a GeometryReport,
-        from: [f64; 3],
-        is_centred: bool,
-        streams: &[&StreamGeometry],
-        inputs: &[[f64; 3]],
-        axes: [usize; 2],
-    ) -> Option<Self> {
-        let readout = geometry.readout.as_ref()?;
-        let arrows = readout.arrows.as_ref().filter(|arrows| !arrows.is_empty() && arrows.len() <= readout.words.len())?;
-        let middle = if is_centred { mean(arrows) } else { [0.0; 3] };
-        let arrows: Vec<[f64; 3]> = arrows.iter().map(|arrow| less(arrow, &middle)).collect();
-        if !streams.iter().any(|stream| stream.name.contains("encoder")) {
-            return None;
-        }
+    fn of(words: &'a [String], readouts: &[[f64; 3]], inputs: &[PlacedToken]) -> Self {
         let reach = |points: &mut dyn Iterator<Item = [f64; 3]>| {
-            points.map(|point| point[axes[0]].hypot(point[axes[1]])).filter(|length| length.is_finite()).fold(0.0, f64::max)
+            points.map(|[x, y, _]| x.hypot(y)).filter(|length| length.is_finite()).fold(0.0, f64::max)
         };
-        let far = reach(&mut inputs.iter().map(|at| [0, 1, 2].map(|axis| at[axis] - from[axis])));
-        let long = reach(&mut arrows.iter().copied());
-        let times = if long > 0.0 && far > 0.0 { round_down(far / long) } else { 1.0 };
-        let to = arrows.iter().take(MAX_DRAWN).map(|arrow| [0, 1, 2].map(|axis| from[axis] + times * arrow[axis])).collect();
-        Some(Self { words: &readout.words, from, to, times })
+        let far = reach(&mut inputs.iter().map(|input| input.at));
+        let long = reach(&mut readouts.iter().copied());
+        let times = if long > 0.0 && far > 0.0 { round_up(far / long) } else { 1.0 };
+        let to = readouts.iter().take(MAX_DRAWN).map(|readout| readout.map(|x| times * x)).collect();
+        Self { words, to, times }
     }
-}
-
-/// The last of 1, 2 and 5 of a power of ten up to a value.
-fn round_down(value: f64) -> f64 {
-    let above = round_up(value);
-    [0.4, 0.5, 1.0].map(|part| part * above).into_iter().rev().find(|&below| below <= value * (1.0 + 1e-9)).unwrap_or(0.4 * above)
-}
-
-fn mean(points: &[[f64; 3]]) -> [f64; 3] {
-    [0, 1, 2].map(|axis| points.iter().map(|point| point[axis]).sum::<f64>() / points.len().max(1) as f64)
-}
-
-fn less(point: &[f64; 3], middle: &[f64; 3]) -> [f64; 3] {
-    [0, 1, 2].map(|axis| point[axis] - middle[axis])
-}
-
-/// The longer side of the box that holds some points along two axes.
-fn extent(points: &[[f64; 3]], axes: [usize; 2]) -> f64 {
-    let along = |axis: usize| {
-        let scale = Scale::around(points.iter().map(|point| point[axis]), 0.0);
-        scale.highest - scale.lowest
-    };
-    along(axes[0]).max(along(axes[1]))
 }
 
 impl<'a> Panel<'a> {
-    /// One panel of all, or two where the input components need one of their own.
-    fn of(geometry: &'a GeometryReport, frame: &'a FrameReport, streams: Vec<&'a StreamGeometry>) -> Vec<Self> {
-        /// How many times smaller input components may lie than the paths.
-        const TOO_SMALL: f64 = 2.5;
-        let paths: Vec<[f64; 3]> = streams.iter().flat_map(|stream| stream.path.iter().take(MAX_STEPS).copied()).collect();
-        let places = |stream: &StreamGeometry| stream.inputs.iter().take(MAX_DRAWN).map(|input| input.at).collect::<Vec<_>>();
-        let inputs: Vec<[f64; 3]> = streams.iter().flat_map(|stream| places(stream)).collect();
-        let none = vec![[0.0; 3]; streams.len()];
-        let arrows = |is_centred, inputs: &[[f64; 3]], axes| {
-            let from = if is_centred { [0.0; 3] } else { frame.origin };
-            Arrows::of(geometry, from, is_centred, &streams, inputs, axes)
-        };
-        let panel = |axes: [usize; 2], has_paths: bool, has_inputs: bool, middles: &[[f64; 3]], arrows| Self {
-            frame,
-            arrows,
-            streams: streams.clone(),
-            axes,
-            has_paths,
-            has_inputs,
-            middles: middles.to_vec(),
-        };
-        let first = [0, 1];
-        if inputs.is_empty() || extent(&inputs, first) * TOO_SMALL > extent(&paths, first) {
-            return vec![panel(first, true, !inputs.is_empty(), &none, arrows(false, &inputs, first))];
+    fn of_frame(frame: &'a FrameReport, streams: &[&'a StreamGeometry], has_inputs: bool) -> Self {
+        let with_inputs = streams.iter().filter(|stream| has_inputs && !stream.inputs.is_empty());
+        Self {
+            axis: "PC",
+            shares: &frame.shares,
+            paths: streams.iter().map(|stream| (stream.name.as_str(), first_of(&stream.path, MAX_STEPS))).collect(),
+            inputs: with_inputs.map(|stream| (stream.name.as_str(), first_of(&stream.inputs, MAX_DRAWN))).collect(),
+            arrows: None,
         }
-        let middles: Vec<[f64; 3]> = streams.iter().map(|stream| mean(&places(stream))).collect();
-        let centred: Vec<[f64; 3]> = streams
-            .iter()
-            .zip(&middles)
-            .flat_map(|(stream, middle)| places(stream).into_iter().map(|at| less(&at, middle)).collect::<Vec<_>>())
-            .collect();
-        let mut axes = [0, 1, 2];
-        let along = |axis: usize| extent(&centred, [axis, axis]);
-        axes.sort_by(|&a, &b| along(b).total_cmp(&along(a)));
-        let own = [axes[0].min(axes[1]), axes[0].max(axes[1])];
-        vec![panel(first, true, false, &none, None), panel(own, false, true, &middles, arrows(true, &centred, own))]
     }
 
-    /// Input components with the number of their stream and their place, counted from its middle.
-    fn inputs(&self) -> impl Iterator<Item = (usize, &'a PlacedToken, [f64; 3])> {
-        let streams = self.streams.iter().zip(&self.middles).enumerate();
-        streams.flat_map(|(number, (stream, middle))| {
-            stream.inputs.iter().take(MAX_DRAWN).map(move |input| (number, input, less(&input.at, middle)))
+    fn of_plane(geometry: &'a GeometryReport) -> Option<Self> {
+        let (plane, readout) = (geometry.plane.as_ref()?, geometry.readout.as_ref()?);
+        let inputs = first_of(&plane.inputs, MAX_DRAWN);
+        Some(Self {
+            axis: "readout axis",
+            shares: &plane.shares,
+            paths: Vec::new(),
+            inputs: vec![(plane.stream.as_str(), inputs)],
+            arrows: Some(Arrows::of(&readout.words, &plane.readouts, inputs)),
         })
-    }
-
-    fn place(&self, plot: &Plot, point: &[f64; 3]) -> [f64; 2] {
-        plot.point(point[self.axes[0]], point[self.axes[1]])
     }
 
     /// Draws it; gives where it ends.
@@ -196,39 +133,26 @@ impl<'a> Panel<'a> {
         let colours = svg.colours();
         let plot = equal_plot([at[0] + 10.0, at[1]], [size - 10.0, size * 0.82], &self.points());
         svg.frame(plot.at, plot.size, Stroke::new(colours.faint(), 0.6));
-        let says = |axis: usize| match self.frame.shares.get(axis) {
-            Some(share) => format!("PC {} ({} of variance)", axis + 1, percent(*share)),
-            None => format!("PC {}", axis + 1),
+        let says = |axis: usize| match self.shares.get(axis) {
+            Some(share) => format!("{} {} ({} of variance)", self.axis, axis + 1, percent(*share)),
+            None => format!("{} {}", self.axis, axis + 1),
         };
         let small = Text::new(6.0).colour(colours.muted());
         let below = plot.at[1] + plot.size[1];
-        svg.text([plot.at[0] + plot.size[0] / 2.0, below + 8.0], &says(self.axes[0]), small.middle());
-        svg.text([plot.at[0] - 4.0, plot.at[1] + plot.size[1] / 2.0], &says(self.axes[1]), small.middle().turned(-90.0));
+        svg.text([plot.at[0] + plot.size[0] / 2.0, below + 8.0], &says(0), small.middle());
+        svg.text([plot.at[0] - 4.0, plot.at[1] + plot.size[1] / 2.0], &says(1), small.middle().turned(-90.0));
         let mut taken = Taken::default();
-        if let Some(arrows) = &self.arrows {
-            let from = self.place(&plot, &arrows.from);
-            arrows.to.iter().for_each(|to| svg.arrow(from, self.place(&plot, to), Stroke::new(colours.muted(), 0.7)));
-        }
-        if self.has_paths {
-            self.draw_paths(svg, &plot, &mut taken);
-        }
-        if self.has_inputs {
-            self.draw_inputs(svg, &plot, &mut taken);
-        }
+        self.draw_paths(svg, &plot, &mut taken);
+        self.draw_words(svg, &plot, &mut taken);
         self.draw_legend(svg, [plot.at[0], below + 18.0])
     }
 
     /// All that must fit.
     fn points(&self) -> Vec<[f64; 2]> {
-        let mut points: Vec<[f64; 3]> = Vec::new();
-        if self.has_paths {
-            points.extend(self.streams.iter().flat_map(|stream| stream.path.iter().take(MAX_STEPS)));
-        }
-        if self.has_inputs {
-            points.extend(self.inputs().map(|(_, _, at)| at));
-        }
-        points.extend(self.arrows.iter().flat_map(|arrows| arrows.to.iter().copied().chain([arrows.from])));
-        points.iter().map(|point| self.axes.map(|axis| point[axis])).collect()
+        let paths = self.paths.iter().flat_map(|(_, path)| path.iter().copied());
+        let inputs = self.inputs.iter().flat_map(|(_, inputs)| inputs.iter().map(|input| input.at));
+        let arrows = self.arrows.iter().flat_map(|arrows| arrows.to.iter().copied().chain([[0.0; 3]]));
+        paths.chain(inputs).chain(arrows).map(|[x, y, _]| [x, y]).collect()
     }
 
     /// Temporal paths: discs for the first stream, rings for the second, some steps named; faint lines join the same step of two paths.
@@ -236,7 +160,7 @@ impl<'a> Panel<'a> {
         let colours = svg.colours();
         let colour = colours.part(Part::Temporal);
         let paths: Vec<Vec<[f64; 2]>> =
-            self.streams.iter().map(|stream| stream.path.iter().take(MAX_STEPS).map(|point| self.place(plot, point)).collect()).collect();
+            self.paths.iter().map(|(_, path)| path.iter().map(|point| plot.point(point[0], point[1])).collect()).collect();
         if let [first, second, ..] = &paths[..] {
             first.iter().zip(second).for_each(|(&a, &b)| svg.line(a, b, Stroke::new(colours.faint(), 0.6)));
         }
@@ -260,23 +184,29 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// Input components with their tokens, and the words of readouts.
-    fn draw_inputs(&self, svg: &mut Svg, plot: &Plot, taken: &mut Taken) {
+    /// Readouts as arrows, input components as marks, and the words of both.
+    fn draw_words(&self, svg: &mut Svg, plot: &Plot, taken: &mut Taken) {
         let colours = svg.colours();
-        for (number, _, at) in self.inputs() {
-            let place = self.place(plot, &at);
+        let origin = plot.point(0.0, 0.0);
+        let arrows = || self.arrows.iter().flat_map(|arrows| arrows.to.iter().zip(arrows.words));
+        for (to, _) in arrows() {
+            svg.arrow(origin, plot.point(to[0], to[1]), Stroke::new(colours.muted(), 0.7));
+        }
+        let inputs = || {
+            let streams = self.inputs.iter().enumerate();
+            streams.flat_map(|(number, (_, inputs))| inputs.iter().map(move |input| (number, input)))
+        };
+        for (number, input) in inputs() {
+            let place = plot.point(input.at[0], input.at[1]);
             mark_input(svg, place, number);
             taken.mark(place);
         }
-        let middle = [plot.at[0] + plot.size[0] / 2.0, plot.at[1] + plot.size[1] / 2.0];
-        for (_, input, at) in self.inputs() {
-            label(svg, plot, self.place(plot, &at), middle, &shown(&input.name), Text::new(LETTERS), taken);
+        let middle = if self.arrows.is_some() { origin } else { [plot.at[0] + plot.size[0] / 2.0, plot.at[1] + plot.size[1] / 2.0] };
+        for (_, input) in inputs() {
+            label(svg, plot, plot.point(input.at[0], input.at[1]), middle, &shown(&input.name), Text::new(LETTERS), taken);
         }
-        if let Some(arrows) = &self.arrows {
-            let from = self.place(plot, &arrows.from);
-            for (to, word) in arrows.to.iter().zip(arrows.words) {
-                label(svg, plot, self.place(plot, to), from, &shown(word), Text::new(LETTERS).colour(colours.muted()), taken);
-            }
+        for (to, word) in arrows() {
+            label(svg, plot, plot.point(to[0], to[1]), origin, &shown(word), Text::new(LETTERS).colour(colours.muted()), taken);
         }
     }
 
@@ -286,35 +216,33 @@ impl<'a> Panel<'a> {
         let look = Text::new(LETTERS);
         let (mut x, mut y) = (left, y + 2.0);
         let middle = |y: f64| y - 2.3;
-        if self.has_paths {
-            for (number, stream) in self.streams.iter().enumerate() {
-                svg.line([x, middle(y)], [x + 12.0, middle(y)], path_stroke(svg, number));
-                mark_step(svg, [x + 6.0, middle(y)], number);
-                let says = format!("{}, temporal", shown(&stream.name));
-                svg.text([x + 15.0, y], &says, look);
-                x += 15.0 + width(&says, LETTERS) + 9.0;
-            }
+        for (number, (name, _)) in self.paths.iter().enumerate() {
+            svg.line([x, middle(y)], [x + 12.0, middle(y)], path_stroke(svg, number));
+            mark_step(svg, [x + 6.0, middle(y)], number);
+            let says = format!("{}, temporal", shown(name));
+            svg.text([x + 15.0, y], &says, look);
+            x += 15.0 + width(&says, LETTERS) + 9.0;
+        }
+        if !self.paths.is_empty() && !self.inputs.is_empty() {
             (x, y) = (left, y + 10.0);
         }
-        if self.has_inputs {
-            for (number, stream) in self.streams.iter().enumerate().filter(|(_, stream)| !stream.inputs.is_empty()) {
-                mark_input(svg, [x + 6.0, middle(y)], number);
-                let says = format!("{}, input", shown(&stream.name));
-                svg.text([x + 13.0, y], &says, look);
-                x += 13.0 + width(&says, LETTERS) + 7.0;
-            }
+        for (number, (name, _)) in self.inputs.iter().enumerate() {
+            mark_input(svg, [x + 6.0, middle(y)], number);
+            let says = format!("{}, input", shown(name));
+            svg.text([x + 13.0, y], &says, look);
+            x += 13.0 + width(&says, LETTERS) + 9.0;
         }
         if let Some(arrows) = &self.arrows {
             svg.arrow([x, middle(y)], [x + 12.0, middle(y)], Stroke::new(colours.muted(), 0.7));
             let times = if (arrows.times - 1.0).abs() > 1e-9 { format!(" × {}", few_digits(arrows.times)) } else { String::new() };
-            svg.text([x + 15.0, y], &format!("readout{times}"), look);
-        }
-        if !self.has_paths {
-            y += 9.0;
-            svg.text([left, y], "each about its mean over words", Text::new(6.0).colour(colours.muted()));
+            svg.text([x + 15.0, y], &format!("readout{times}, less their mean"), look);
         }
         y + 2.0
     }
+}
+
+fn first_of<T>(all: &[T], most: usize) -> &[T] {
+    &all[..all.len().min(most)]
 }
 
 /// Scales that hold all points, a unit as long on one axis as on the other.

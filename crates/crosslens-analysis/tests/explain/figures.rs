@@ -17,13 +17,13 @@ const TARGET: [&str; 5] = ["<eos>", "black", "cat", "sleeps", "<start>"];
 
 /// Two heads, one with a dot product and one additive, a readout, intervals and a control.
 fn explained(source: &[&str], target: &[&str]) -> Explained {
-    let maps: Vec<ScoreMap> = every_map(3).into_iter().filter(|map| matches!(map, ScoreMap::Dot { .. } | ScoreMap::Additive { .. })).skip(1).collect();
+    let maps: Vec<ScoreMap> =
+        every_map(3).into_iter().filter(|map| matches!(map, ScoreMap::Dot { .. } | ScoreMap::Additive { .. })).skip(1).collect();
     let mut planted = Planted::of(&Plan { n_sentences: 30, lengths: 3..6, ..Plan::default() }, maps);
     planted.description.source.names = source.iter().map(|&name| name.into()).collect();
     planted.description.target.names = target.iter().map(|&name| name.into()).collect();
     let weights = Random::new(5).vector(D * 5, 0.5).iter().map(|&x| x as f32).collect();
-    planted.description.readout =
-        Some(Readout { map: Linear { d_in: D, d_out: 5, weights, bias: Vec::new() }, d_state: 0, d_context: D });
+    planted.description.readout = Some(Readout { map: Linear { d_in: D, d_out: 5, weights, bias: Vec::new() }, d_state: 0, d_context: D });
     let mut explained = planted.explain(&Options { bootstrap: 20, geometry: true, samples: 2, n_threads: 1, ..Options::default() });
     for site in &mut explained.report.sites {
         site.control = site.shares.clone();
@@ -104,9 +104,33 @@ fn all_of(saved: &SavedReport) -> Vec<(String, Figure)> {
 fn text_of(figure: &Figure) -> Vec<String> {
     const ELEMENTS: [&str; 9] = ["svg", "title", "g", "rect", "line", "circle", "polyline", "polygon", "text"];
     const ATTRIBUTES: [&str; 27] = [
-        "xmlns", "role", "width", "height", "viewBox", "fill", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "points", "stroke",
-        "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "font-family", "font-size", "font-weight", "text-anchor",
-        "transform", "fill",
+        "xmlns",
+        "role",
+        "width",
+        "height",
+        "viewBox",
+        "fill",
+        "x",
+        "y",
+        "x1",
+        "y1",
+        "x2",
+        "y2",
+        "cx",
+        "cy",
+        "r",
+        "points",
+        "stroke",
+        "stroke-width",
+        "stroke-dasharray",
+        "stroke-linejoin",
+        "stroke-linecap",
+        "font-family",
+        "font-size",
+        "font-weight",
+        "text-anchor",
+        "transform",
+        "fill",
     ];
     let document = roxmltree::Document::parse(&figure.svg).expect("well-formed");
     for node in document.descendants().filter(|node| node.is_element()) {
@@ -144,7 +168,7 @@ fn figures_say_what_they_show() {
     says("terms", &["temporal", "input", "residual", "part of the query", "term, less its row's mean"]);
     says("terms additive", &["query", "key", "temporal"]);
     says("atlas", &["driven by", "temporal", "head 0", "layer 0"]);
-    says("components", &["encoder, temporal", "decoder, temporal", "encoder, input", "chat"]);
+    says("components", &["encoder, temporal", "decoder, temporal", "encoder, input", "chat", "cat"]);
     says("shares", &["temporal × temporal", "residual × residual", "query: input", "untrained", "95 % interval"]);
     says("training", &["Loss, nats", "Accuracy", "updates", "100 %"]);
 }
@@ -180,7 +204,16 @@ fn hostile_tokens_are_shown_as_text() {
         assert!(figure.svg.len() < 300_000, "{name}: {} bytes", figure.svg.len());
         texts.extend(text_of(figure));
     }
-    for expected in ["</text><script>alert(1)…", "\"'&amp;]]>", "\\u{0}\\u{1b}[31m\\u{ffff}", "xxxxxxxxxxxxxxxxxxxxxxx…", "שלום", "你好", "\\u{202e}abc\\n", "<!--"] {
+    for expected in [
+        "</text><script>alert(1)…",
+        "\"'&amp;]]>",
+        "\\u{0}\\u{1b}[31m\\u{ffff}",
+        "xxxxxxxxxxxxxxxxxxxxxxx…",
+        "שלום",
+        "你好",
+        "\\u{202e}abc\\n",
+        "<!--",
+    ] {
         assert!(texts.iter().any(|text| text == expected), "`{expected}` is not shown");
     }
 }
