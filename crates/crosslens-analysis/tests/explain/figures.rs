@@ -163,7 +163,7 @@ fn figures_say_what_they_show() {
             assert!(text.iter().any(|text| text == word), "{name} does not say `{word}`: {text:?}");
         }
     };
-    says("attention", &["<start>", "<eos>", "chat", "black", "read", "wrote", "source", "weight"]);
+    says("attention", &["<start>", "<eos>", "chat", "cat", "read", "wrote", "source", "weight"]);
     says("attention average dark", &["0", "1", "step", "Cross-attention, layer 0, head 0, average"]);
     says("terms", &["temporal", "input", "residual", "part of the query", "term, less its row's mean"]);
     says("terms additive", &["query", "key", "temporal"]);
