@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use crosslens_lab::analysis::explain::{ExplainError, SaveError};
 use crosslens_lab::analysis::page::PageError;
+use crosslens_lab::analysis::figure::FigureError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
@@ -193,6 +194,43 @@ fn some_of(words: &[String]) -> String {
 impl From<ExplainError> for Failure {
     fn from(error: ExplainError) -> Self {
         Self::of(&error)
+    }
+}
+
+impl From<FigureError> for Failure {
+    fn from(error: FigureError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            FigureError::File(error) => error.into(),
+            FigureError::NoReport(_) | FigureError::NoSamples { .. } => {
+                failure.hint("write the report again: crosslens explain DIR --save report.json")
+            }
+            FigureError::LostSamples { .. } => {
+                failure.hint("put it back beside the report, or write both again: crosslens explain DIR --save report.json")
+            }
+            FigureError::UnknownSite { .. } => failure.hint("--site N, or --site LAYER.HEAD"),
+            FigureError::UnknownSample { n_samples, .. } => {
+                failure.hint(format!("--sample 0 to {}, or --sample average", n_samples.saturating_sub(1)))
+            }
+            FigureError::TooLarge { .. } => failure.hint("another --sample, a shorter one"),
+            FigureError::TooManySites { .. } => failure.hint("one of them with --site; `atlas` shows many"),
+            FigureError::Missing("geometry") => failure.hint("crosslens explain DIR --geometry --save report.json"),
+            FigureError::Width(_) => Self { code: 2, ..failure },
+            _ => failure,
+        }
+    }
+}
+
+#[cfg(feature = "pictures")]
+impl From<crosslens_lab::analysis::figure::pictures::PictureError> for Failure {
+    fn from(error: crosslens_lab::analysis::figure::pictures::PictureError) -> Self {
+        use crosslens_lab::analysis::figure::pictures::PictureError;
+        let failure = Self::of(&error);
+        match error {
+            PictureError::TooManyDots { .. } => failure.hint("a smaller --dpi or --width, or a .pdf, which has no dots"),
+            PictureError::Dpi(_) => Self { code: 2, ..failure },
+            _ => failure,
+        }
     }
 }
 

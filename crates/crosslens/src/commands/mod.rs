@@ -3,6 +3,7 @@
 pub(crate) mod attend;
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod figure;
 pub(crate) mod fit;
 pub(crate) mod merge;
 pub(crate) mod record;

@@ -3,6 +3,7 @@
 mod attending;
 mod common;
 mod explain;
+mod figures;
 mod recordings;
 mod refusals;
 mod report;
