@@ -9,7 +9,7 @@ use crosslens_lab::analysis::explain::{ExplainError, SaveError};
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
-use crosslens_lab::{AttendError, OpenError, RecordRunError};
+use crosslens_lab::{AttendError, OpenError, RecordRunError, RecordedTrainError};
 
 use crate::choices::nearest;
 use crate::output::note;
@@ -44,7 +44,7 @@ impl Failure {
         self
     }
 
-    fn of(error: &dyn Error) -> Self {
+    pub(crate) fn of(error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -104,6 +104,17 @@ impl From<TrainError> for Failure {
             TrainError::Diverged { .. } => Self::of(&error).hint("a new run with a smaller training.learning_rate or optimizer.clip"),
             TrainError::AlreadyFurther { made, .. } => Self::of(&error).hint(format!("--steps {made} or more")),
             _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<RecordedTrainError> for Failure {
+    fn from(error: RecordedTrainError) -> Self {
+        match error {
+            RecordedTrainError::Train(error) => error.into(),
+            RecordedTrainError::Folder(error) => error.into(),
+            RecordedTrainError::Sums(error) => error.into(),
+            error => Self::of(&error),
         }
     }
 }
