@@ -88,8 +88,8 @@ pub const SPECIMENS: &[Specimen] = &[
             task.n_words = 5;
         }
     }),
-    Specimen::new("free-aed", "AED, one-to-one, free-running from the first step", "one-to-one-aed", |config, _| {
-        config.training.forced_steps = 0;
+    Specimen::new("free-aed", "AED, one-to-one, free-running after 50 updates instead of 300", "one-to-one-aed", |config, _| {
+        config.training.forced_steps = 50;
     }),
     Specimen::new("adam-aed", "AED, one-to-one, teacher forcing, Adam with ε 1e-8", "one-to-one-aed", usual_adam),
     Specimen::new("qkv-ao", "AO with learned queries, keys and values, one-to-one", "one-to-one-ao", |config, _| {
@@ -111,7 +111,11 @@ pub const SPECIMENS: &[Specimen] = &[
     }),
     Specimen::new("vanilla-aed", "AED of vanilla cells, one-to-one", "one-to-one-aed", |config, _| config.network.cell = Cell::Vanilla),
     Specimen::new("ugrnn-aed", "AED of UGRNN cells, one-to-one", "one-to-one-aed", |config, _| config.network.cell = Cell::Ugrnn),
-    Specimen::new("lstm-aed", "AED of LSTM cells, one-to-one", "one-to-one-aed", |config, _| config.network.cell = Cell::Lstm),
+    Specimen::new("lstm-aed", "AED of LSTM cells, one-to-one, Adam with ε 1e-8", "one-to-one-aed", |config, scale| {
+        usual_adam(config, scale);
+        config.training.learning_rate = 1e-2;
+        config.network.cell = Cell::Lstm;
+    }),
 ];
 
 fn lengths(config: &mut RunConfig, min_length: usize, max_length: usize) {

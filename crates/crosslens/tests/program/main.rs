@@ -5,6 +5,7 @@ mod common;
 mod explain;
 mod recordings;
 mod refusals;
+mod reproducing;
 mod runs;
 #[path = "../../../crosslens-analysis/tests/explain/schema.rs"]
 mod schema;
