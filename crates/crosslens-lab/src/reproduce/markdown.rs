@@ -85,6 +85,7 @@ pub fn number(value: f64) -> String {
 
 /// `≥ 0.9`.
 pub fn asked(bound: Bound, floor: f64) -> String {
+    let floor = if floor != 0.0 && floor.abs() < 1e-3 { format!("{floor:e}") } else { floor.to_string() };
     match bound {
         Bound::AtLeast => format!("≥ {floor}"),
         Bound::AtMost => format!("≤ {floor}"),

@@ -63,7 +63,7 @@ impl Specimen {
 pub const SPECIMENS: &[Specimen] = &[
     Specimen::new("copy-aed", "AED, one-to-one", "one-to-one-aed", shorter_when_quick),
     Specimen::new("copy-ao", "AO, one-to-one", "one-to-one-ao", |_, _| ()),
-    Specimen::new("reverse-aed", "AED, reversed, 12 words", "reverse-aed", |_, _| ()),
+    Specimen::new("reverse-aed", "AED, reversed, 12 words", "reverse-aed", |_, _| ()).recorded(50),
     Specimen::new("reverse-ao", "AO, reversed, 12 words", "reverse-ao", |_, _| ()),
     Specimen::new("escan-aed", "AED, eSCAN", "escan-aed", |_, _| ()).recorded(100),
     Specimen::new("escan-luong", "Luong, eSCAN", "escan-luong", |_, _| ()),

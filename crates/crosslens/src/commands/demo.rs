@@ -36,10 +36,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => format!("runs and reports are in {folder}"),
     });
     output::note("next:");
-    output::note(&format!("  crosslens explain {folder}/escan-aed --shares topk --control"));
-    output::note(&format!("  crosslens attend {folder}/one-to-one-aed"));
-    output::note("  crosslens reproduce --quick");
+    next_commands(&folder.to_string()).iter().for_each(|command| output::note(&format!("  crosslens {command}")));
     Ok(())
+}
+
+/// What to try after the demo.
+fn next_commands(folder: &str) -> [String; 3] {
+    [
+        format!("explain {folder}/escan-aed --samples 200 --control"),
+        format!("attend {folder}/one-to-one-aed --terms --out attention.npz"),
+        "reproduce --quick".into(),
+    ]
 }
 
 /// The place where `report.html` is written, of all networks shown; `None` while there is no page.
@@ -54,6 +61,21 @@ impl From<DemoError> for Failure {
             DemoError::Train(error) => error.into(),
             DemoError::Open(error) => error.into(),
             error => Self::of(&error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::next_commands;
+
+    #[test]
+    fn the_commands_to_try_next_are_commands() {
+        for command in next_commands("crosslens-demo") {
+            let words = std::iter::once("crosslens").chain(command.split(' '));
+            assert!(crate::Arguments::try_parse_from(words).is_ok(), "{command}");
         }
     }
 }

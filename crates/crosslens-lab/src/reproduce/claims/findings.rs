@@ -130,15 +130,17 @@ fn half_way(line: &[[f64; 2]]) -> f64 {
 pub(super) const FORMATION: Claim = Claim {
     id: "formation",
     sentence: "While a network learns eSCAN its attention forms from time first, from input later.",
-    origin: Origin::New("steps until what position makes of attention, and what tokens add to it, is half of what it becomes"),
+    origin: Origin::New(
+        "updates until what position makes of attention, and what tokens add to it, is half of what it becomes; recorded every 100",
+    ),
     networks: &["escan-aed"],
     is_quick: true,
     measure: |evidence| {
         let [time, input] = formation(&evidence.study("escan-aed").timeline).map(|line| half_way(&line));
         vec![
-            Check::at_least("steps to half of the input's part less steps to half of time's", input - time, 0.0),
-            Check::reported("steps to half of time's part", time),
-            Check::reported("steps to half of the input's part", input),
+            Check::at_least("updates to half of the input's part less updates to half of time's", input - time, 100.0),
+            Check::reported("updates to half of time's part", time),
+            Check::reported("updates to half of the input's part", input),
         ]
     },
     figure: |all| {
@@ -148,5 +150,38 @@ pub(super) const FORMATION: Claim = Claim {
             [("time", time), ("input", input)].map(|(name, points)| Series { name: format!("{name}, {}", super::seed(place)), points })
         });
         Figure::lines(caption, "updates", "total variation gained", lines.collect())
+    },
+};
+
+/// Centred share of the temporal term by record.
+fn temporal_course(study: &Study) -> Vec<[f64; 2]> {
+    let share = |point: &TimelinePoint| point.sites.first().and_then(|site| site.centred).map_or(f64::NAN, |table| table[0][0]);
+    study.timeline.iter().map(|point| [point.step as f64, share(point)]).collect()
+}
+
+/// The update after which the networks that reverse read their own words.
+const FORCED_UPDATES: f64 = 200.0;
+
+pub(super) const TURN_TO_POSITION: Claim = Claim {
+    id: "turn-to-position",
+    sentence: "A network that reverses looks by content as long as it is forced, and turns to position once it reads its own words.",
+    origin: Origin::New("the opposite of eSCAN's order; seen on one seed before these were run"),
+    networks: &["reverse-aed"],
+    is_quick: true,
+    measure: |evidence| {
+        let course = temporal_course(evidence.study("reverse-aed"));
+        let forced = course.iter().find(|[step, _]| *step == FORCED_UPDATES).map_or(f64::NAN, |[_, share]| *share);
+        let end = course.last().map_or(f64::NAN, |[_, share]| *share);
+        vec![
+            Check::at_most("centred temporal share at the last forced update", forced, 0.50),
+            Check::at_least("centred temporal share at the end", end, 0.90),
+        ]
+    },
+    figure: |all| {
+        let series = all.iter().enumerate().map(|(place, evidence)| Series {
+            name: super::seed(place),
+            points: temporal_course(evidence.study("reverse-aed")),
+        });
+        Figure::lines("Share of the temporal term while a network learns to reverse.", "updates", "centred share", series.collect())
     },
 };

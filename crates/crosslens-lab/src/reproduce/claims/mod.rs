@@ -51,6 +51,7 @@ pub const CLAIMS: &[Claim] = &[
     findings::JOINT_FIT,
     findings::JOINT_FIT_TEXT,
     findings::FORMATION,
+    findings::TURN_TO_POSITION,
 ];
 
 /// One bar a network and seed.
