@@ -1,17 +1,21 @@
 //! What the program, the server and the Python package share: recipes by name, models by path, their recordings, sums and explanation.
 
 mod attending;
+pub mod demo;
 mod explaining;
 mod fitting;
 mod model;
 pub mod recipes;
+mod recorder;
 mod recording;
 mod showing;
+pub mod reproduce;
 
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use explaining::{Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use model::{OpenError, Opened, TrainedModel};
+pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
 pub use showing::{ShowError, ShowOptions, Shown, TIMELINE_FILE};
 

@@ -11,7 +11,7 @@ use crosslens_lab::analysis::figure::FigureError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
-use crosslens_lab::{AttendError, OpenError, RecordRunError, ShowError};
+use crosslens_lab::{AttendError, OpenError, RecordRunError, RecordedTrainError, ShowError};
 
 use crate::choices::nearest;
 use crate::output::note;
@@ -46,7 +46,7 @@ impl Failure {
         self
     }
 
-    fn of(error: &dyn Error) -> Self {
+    pub(crate) fn of(error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -106,6 +106,17 @@ impl From<TrainError> for Failure {
             TrainError::Diverged { .. } => Self::of(&error).hint("a new run with a smaller training.learning_rate or optimizer.clip"),
             TrainError::AlreadyFurther { made, .. } => Self::of(&error).hint(format!("--steps {made} or more")),
             _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<RecordedTrainError> for Failure {
+    fn from(error: RecordedTrainError) -> Self {
+        match error {
+            RecordedTrainError::Train(error) => error.into(),
+            RecordedTrainError::Folder(error) => error.into(),
+            RecordedTrainError::Sums(error) => error.into(),
+            error => Self::of(&error),
         }
     }
 }

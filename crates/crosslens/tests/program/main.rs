@@ -7,6 +7,7 @@ mod figures;
 mod recordings;
 mod refusals;
 mod report;
+mod reproducing;
 mod runs;
 #[path = "../../../crosslens-analysis/tests/explain/schema.rs"]
 mod schema;
