@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{N_TERMS, RecordingError};
 use crate::explain::Samples;
 use crate::report::{Report, SiteReport};
 use crate::storage::files;
+use crate::{N_TERMS, RecordingError};
 
 /// The schema this version writes.
 pub const TIMELINE_SCHEMA: &str = "crosslens-timeline/1";

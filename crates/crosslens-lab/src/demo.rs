@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{ExplainError, Explained, Options, SaveError};
+use crosslens_analysis::page::{Page, PageError};
 use crosslens_analysis::report::Report;
 use crosslens_nets::train::{Ending, Event, Run, RunConfig, RunFolder, Wish};
 
 use crate::recipes::RECIPES;
 use crate::recorder::{RecordedTrainError, train};
 use crate::reproduce::{Watch, Work};
-use crate::{OpenError, Sentences, TrainedModel};
+use crate::{OpenError, Sentences, ShowError, ShowOptions, TrainedModel};
 
 /// One network of the demo.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +39,9 @@ const N_CAUSAL: u64 = 200;
 const FRESH: u64 = 0x5EED_0006;
 /// Draws the untrained weights shown for comparison.
 const UNTRAINED: u64 = 7;
-/// Largest `report.json` that is read.
+/// The report of a network, in its run's folder.
+const REPORT_FILE: &str = "report.json";
+/// Largest one that is read.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Why there is no demo.
@@ -65,6 +68,12 @@ pub enum DemoError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// What was saved cannot be shown.
+    #[error(transparent)]
+    Show(#[from] ShowError),
+    /// The page cannot be written.
+    #[error(transparent)]
+    Page(#[from] PageError),
     /// The watcher asked to stop; what was trained is kept.
     #[error("stopped; what was trained is kept")]
     Interrupted,
@@ -104,6 +113,18 @@ pub fn demo(folder: &Path, is_fresh: bool, n_threads: usize, watch: &mut Watch<'
     Ok(shown)
 }
 
+/// Writes a page with all of them in it; returns its size in bytes.
+pub fn write_page(shown: &[Shown], path: &Path) -> Result<u64, DemoError> {
+    let options = ShowOptions { n_sentences: N_SENTENCES, seed: FRESH, explain: Options::default() };
+    let mut page = Page::new().title("How seven networks attend");
+    for network in shown {
+        let mut on_page = crate::Shown::open(&network.folder.join(REPORT_FILE), &options, &mut |_| ())?;
+        on_page.name = network.network.about.to_owned();
+        page = on_page.on(page);
+    }
+    Ok(page.write(path)?)
+}
+
 /// The recipe's configuration; networks that are done before its last step stop there.
 fn config(network: DemoNetwork) -> RunConfig {
     let recipe = RECIPES.iter().find(|recipe| recipe.name == network.recipe).expect("the demo shows shipped recipes");
@@ -114,7 +135,7 @@ fn config(network: DemoNetwork) -> RunConfig {
 
 /// The report of an earlier call, if it is whole and of the same configuration.
 fn find(folder: &Path, config: &RunConfig) -> Option<Report> {
-    let path = folder.join("report.json");
+    let path = folder.join(REPORT_FILE);
     let is_small = std::fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_BYTES);
     let is_same = RunFolder::at(folder).read_config().is_ok_and(|kept| kept == *config);
     if is_small && is_same { serde_json::from_slice(&std::fs::read(path).ok()?).ok() } else { None }
@@ -122,7 +143,7 @@ fn find(folder: &Path, config: &RunConfig) -> Option<Report> {
 
 fn study(folder: &Path, config: RunConfig, is_fresh: bool, n_threads: usize, watch: &mut Watch<'_>) -> Result<Report, DemoError> {
     // A report that is there belongs to the run that is about to be replaced.
-    let old = folder.join("report.json");
+    let old = folder.join(REPORT_FILE);
     match std::fs::remove_file(&old) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(DemoError::Remove { path: old, source }),
         _ => {}

@@ -8,8 +8,8 @@ mod model;
 pub mod recipes;
 mod recorder;
 mod recording;
-mod showing;
 pub mod reproduce;
+mod showing;
 
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use explaining::{Sentences, explain_recording};
@@ -17,7 +17,7 @@ pub use fitting::{Shard, fit_recording};
 pub use model::{OpenError, Opened, TrainedModel};
 pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
-pub use showing::{ShowError, ShowOptions, Shown, TIMELINE_FILE};
+pub use showing::{ShowError, ShowOptions, Shown};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, tasks, train};

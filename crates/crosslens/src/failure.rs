@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crosslens_lab::analysis::explain::{ExplainError, SaveError};
-use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::figure::FigureError;
+use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};

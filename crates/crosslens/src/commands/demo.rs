@@ -1,6 +1,6 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crosslens_lab::demo::{DemoError, Shown, demo};
+use crosslens_lab::demo::{DemoError, demo, write_page};
 
 use crate::failure::Failure;
 use crate::progress::NetworkBar;
@@ -30,11 +30,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     output::result("How seven networks attend:");
     shown.iter().for_each(|shown| output::result(&format!("  {}", shown.line())));
-    let page = write_page(&arguments.out, &shown);
-    output::note(&match page {
-        Some(page) => format!("the page is {}; runs and reports are in {folder}", page.display()),
-        None => format!("runs and reports are in {folder}"),
-    });
+    let page = arguments.out.join("report.html");
+    write_page(&shown, &page)?;
+    output::note(&format!("look at them: {} (one file, no network needed); runs and reports are in {folder}", page.display()));
     output::note("next:");
     next_commands(&folder.to_string()).iter().for_each(|command| output::note(&format!("  crosslens {command}")));
     Ok(())
@@ -49,17 +47,14 @@ fn next_commands(folder: &str) -> [String; 3] {
     ]
 }
 
-/// The place where `report.html` is written, of all networks shown; `None` while there is no page.
-fn write_page(_folder: &Path, _shown: &[Shown]) -> Option<PathBuf> {
-    None
-}
-
 impl From<DemoError> for Failure {
     fn from(error: DemoError) -> Self {
         match error {
             DemoError::Interrupted => Self::refused(error.to_string()).hint("crosslens goes on"),
             DemoError::Train(error) => error.into(),
             DemoError::Open(error) => error.into(),
+            DemoError::Show(error) => error.into(),
+            DemoError::Page(error) => error.into(),
             error => Self::of(&error),
         }
     }

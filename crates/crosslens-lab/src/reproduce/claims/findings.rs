@@ -178,10 +178,10 @@ pub(super) const TURN_TO_POSITION: Claim = Claim {
         ]
     },
     figure: |all| {
-        let series = all.iter().enumerate().map(|(place, evidence)| Series {
-            name: super::seed(place),
-            points: temporal_course(evidence.study("reverse-aed")),
-        });
+        let series = all
+            .iter()
+            .enumerate()
+            .map(|(place, evidence)| Series { name: super::seed(place), points: temporal_course(evidence.study("reverse-aed")) });
         Figure::lines("Share of the temporal term while a network learns to reverse.", "updates", "centred share", series.collect())
     },
 };
