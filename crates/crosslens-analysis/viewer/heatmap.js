@@ -277,7 +277,9 @@ export class Heatmap {
     context.fillText(written, this.left - 6, y);
     const used = context.measureText(written).width;
     context.fillStyle = scheme.muted;
-    context.fillText(cut(context, `${shownToken(line.before)} → `, room - used), this.left - 6 - used, y);
+    const arrow = context.measureText(" → ").width;
+    const read = cut(context, shownToken(line.before), room - used - arrow);
+    if (read) context.fillText(`${read} → `, this.left - 6 - used, y);
   }
 
   /** Whether its numbers are shares of attention, or differences of such. */

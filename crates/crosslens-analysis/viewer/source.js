@@ -148,7 +148,9 @@ function siteOf(arrays, site, isCausal) {
 /** Numbers kept in sixteen bits, each run of `size` in units of its own. */
 function scaled(values, scales, size) {
   if (!scales) return values;
-  return Float32Array.from(values, (value, place) => value * scales[Math.floor(place / size)]);
+  const out = new Float32Array(values.length);
+  for (let place = 0; place < out.length; place += 1) out[place] = values[place] * scales[Math.floor(place / size)];
+  return out;
 }
 
 /** The text of a block, which the browser may not have read yet. */

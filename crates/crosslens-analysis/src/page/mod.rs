@@ -156,7 +156,7 @@ impl Page {
         for (number, entry) in self.entries.iter().enumerate().take(1) {
             entry.write_report(out, number)?;
         }
-        write!(out, "<script>{script}</script>\n")?;
+        writeln!(out, "<script>{script}</script>")?;
         for (number, entry) in self.entries.iter().enumerate() {
             if number > 0 {
                 entry.write_report(out, number)?;

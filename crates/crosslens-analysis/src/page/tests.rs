@@ -102,9 +102,8 @@ fn a_sentence_comes_back_from_its_block() {
 fn many_numbers_are_kept_in_sixteen_bits() {
     let mut many = samples(1.0);
     many.sentences[0].shapes[0] = (500, 1000);
-    for list in [&mut many.sentences[0].attention[0], &mut many.sentences[0].value_weighted[0]] {
-        *list = vec![0.001; 500_000];
-    }
+    many.sentences[0].attention[0] = vec![0.001; 500_000];
+    many.sentences[0].value_weighted[0] = vec![0.001; 500_000];
     many.sentences[0].pieces[0] = (0..4_500_000).map(|i| ((i * 7919) % 1000) as f32 / 100.0 - 5.0).collect();
     let data = sample_bytes(&many, &many.sentences[0]);
     let arrays = safetensors::SafeTensors::deserialize(&data).expect("safetensors");
