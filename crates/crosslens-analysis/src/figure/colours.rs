@@ -6,7 +6,7 @@
 //! ```text
 //! weights, t in 0..1      L falls from 0.985 to 0.305 in equal steps, C = 0.125 sin(0.82 π t), H turns from 200° to 275°
 //! signed,  t in −1..1     L falls from 0.97 to 0.45 on both sides, C = 0.155 |t|, H = 40° below zero and 250° above
-//! parts                   temporal L 0.54 H 250°, input L 0.77 H 75°, residual L 0.64 H 350°: apart under every colour blindness
+//! parts                   temporal L 0.48 H 250°, input L 0.77 H 75°, residual L 0.66 H 10°: apart under every colour blindness
 //! ```
 //!
 //! On dark paper lightness rises instead, so that zero is always near the paper.
@@ -144,9 +144,9 @@ impl Colours {
     fn part_point(self, part: Part) -> Oklch {
         let lift = if self.is_dark() { 0.06 } else { 0.0 };
         match part {
-            Part::Temporal => Oklch::new(0.54 + lift, 0.14, 250.0),
+            Part::Temporal => Oklch::new(0.48 + lift, 0.14, 250.0),
             Part::Input => Oklch::new(0.77 + lift, 0.15, 75.0),
-            Part::Residual => Oklch::new(0.64 + lift, 0.14, 350.0),
+            Part::Residual => Oklch::new(0.66 + lift, 0.18, 10.0),
         }
     }
 

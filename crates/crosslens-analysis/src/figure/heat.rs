@@ -173,7 +173,7 @@ fn next_of(steps: &[f64], value: f64) -> f64 {
         return 1.0;
     }
     let power = 10f64.powf(value.log10().floor());
-    steps.iter().map(|step| step * power).find(|&end| end >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+    steps.iter().map(|step| step * power).find(|&end| end >= value * (1.0 - 1e-6)).unwrap_or(10.0 * power)
 }
 
 #[cfg(test)]
