@@ -17,7 +17,7 @@ mod site;
 mod split;
 mod stats;
 mod storage;
-mod timeline;
+pub mod timeline;
 pub mod tsv;
 mod vocabulary;
 
@@ -34,5 +34,4 @@ pub use site::{Linear, RelativeBias, ScoreMap, Site, SiteKind, Visible};
 pub use split::{Breakdown, N_PARTS, N_TERMS, SiteSplit, SplitError, Subset};
 pub use stats::{MAX_STATES, Mismatch, Stats, StatsError, StreamSums};
 pub use storage::files::{is_temporary_file, replace_file};
-pub use timeline::{Timeline, TimelineError, TimelinePoint, TimelineSite};
 pub use vocabulary::{Token, Vocabulary, VocabularyError};

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use crosslens_lab::analysis::Timeline;
+use crosslens_lab::analysis::timeline::Timeline;
 use crosslens_lab::network::Family;
 use crosslens_lab::recipes::default_config;
 use crosslens_lab::train::{Event, Run, RunFolder, Wish};
@@ -21,7 +21,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let mut last = 0.0;
     for point in &timeline.points {
         let site = &point.sites[0];
-        last = site.centred.ok_or("the terms add up")?[0][0];
+        last = site.shares.as_ref().ok_or("the terms add up")?[0];
         let bar = "━".repeat((30.0 * site.tv["uniform"]) as usize);
         println!("{:>4}  {:>11.3}  {last:>19.3}  {bar}", point.step, point.word_accuracy.unwrap_or_default());
     }

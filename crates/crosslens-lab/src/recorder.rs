@@ -1,7 +1,8 @@
 //! Keeps the components along training.
 
 use crosslens_analysis::explain::{ExplainError, Live, Options, explain};
-use crosslens_analysis::{Fed, Stats, StatsError, Timeline, TimelineError, TimelinePoint};
+use crosslens_analysis::timeline::{Timeline, TimelinePoint};
+use crosslens_analysis::{Fed, RecordingError, Stats, StatsError};
 use crosslens_nets::Subject;
 use crosslens_nets::tasks::Split;
 use crosslens_nets::train::{Event, FolderError, Observer, Run, RunFolder, TrainError, Trained, Wish};
@@ -34,11 +35,11 @@ pub enum RecordedTrainError {
     Sums(#[from] StatsError),
     /// The timeline cannot be read or written.
     #[error(transparent)]
-    Timeline(#[from] TimelineError),
+    Timeline(#[from] RecordingError),
 }
 
 /// Begins a run, or goes on with the one in its folder; where its configuration says so, the component sums and the shares of every head
-/// are kept every so many updates, from before the first, in `timeline/*.stats.safetensors` and `timeline.jsonl`.
+/// are kept every so many updates, from before the first, in `timeline/*.stats.safetensors` and `timeline.json`.
 ///
 /// A run that was killed goes on from its last checkpoint: what was recorded after that is recorded again, and comes out the same.
 pub fn train(run: &Run, n_threads: usize, is_resumed: bool, observer: &mut dyn Observer) -> Result<Trained, RecordedTrainError> {
@@ -47,7 +48,7 @@ pub fn train(run: &Run, n_threads: usize, is_resumed: bool, observer: &mut dyn O
     if every == 0 {
         return Ok(begin(observer)?);
     }
-    let mut recorder = Recorder { run, every, n_threads, timeline: Timeline::default(), failure: None, next: observer };
+    let mut recorder = Recorder { run, every, n_threads, timeline: Timeline::new(Vec::new()), failure: None, next: observer };
     let trained = begin(&mut recorder)?;
     recorder.failure.map_or(Ok(trained), Err)
 }
@@ -88,10 +89,13 @@ impl Recorder<'_> {
     /// Keeps what was recorded up to `step`.
     fn begin(&mut self, step: u64, weights: &[f32]) -> Result<(), RecordedTrainError> {
         self.folder().create_sums_folder()?;
-        self.timeline = Timeline::load(&self.folder().timeline_file())?;
+        let file = self.folder().timeline_file();
+        if file.exists() {
+            self.timeline = Timeline::load(&file)?;
+        }
         self.timeline.points.retain(|point| point.step <= step);
         self.folder().remove_sums(|recorded| recorded > step)?;
-        if step == 0 { self.record(0, weights) } else { Ok(self.timeline.save(&self.folder().timeline_file())?) }
+        if step == 0 { self.record(0, weights) } else { Ok(self.timeline.save(&file)?) }
     }
 
     fn record(&mut self, step: u64, weights: &[f32]) -> Result<(), RecordedTrainError> {
@@ -105,9 +109,9 @@ impl Recorder<'_> {
         let stats = Stats::of(&corpus, self.n_threads, &mut |_| ()).map_err(cannot)?;
         stats.save(&self.folder().sums_file(step))?;
         let options = Options { causal: 0, samples: 0, n_threads: self.n_threads, ..Options::default() };
-        let report = explain(&corpus, None, &options, &mut |_| ()).map_err(cannot)?.report;
+        let explained = explain(&corpus, None, &options, &mut |_| ()).map_err(cannot)?;
         self.timeline.points.retain(|point| point.step < step);
-        self.timeline.points.push(TimelinePoint::of(step, &report));
+        self.timeline.points.push(TimelinePoint::of(step, &explained.report, Some(&explained.samples)));
         Ok(self.timeline.save(&self.folder().timeline_file())?)
     }
 }

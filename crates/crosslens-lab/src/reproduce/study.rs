@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{ExplainError, Options, Progress, SaveError};
 use crosslens_analysis::report::{Report, SharesReport, SiteReport};
-use crosslens_analysis::{Estimator, Recordable, Timeline, TimelineError, TimelinePoint, replace_file};
+use crosslens_analysis::timeline::{Timeline, TimelinePoint};
+use crosslens_analysis::{Estimator, Recordable, RecordingError, replace_file};
 use crosslens_nets::network::{Engine, Feeding, Network};
 use crosslens_nets::tasks::Split;
 use crosslens_nets::train::{RunFolder, Samples, evaluate};
@@ -81,7 +82,7 @@ pub enum StudyError {
     },
     /// The course of training cannot be read.
     #[error(transparent)]
-    Timeline(#[from] TimelineError),
+    Timeline(#[from] RecordingError),
 }
 
 impl Study {
@@ -95,7 +96,7 @@ impl Study {
         let subject = model.subject(1).map_err(ExplainError::Threads)?;
         let looks = Looks::of(subject.description(), &explained.samples);
         explained.samples.sentences.truncate(SHOWN);
-        let timeline = folder.map(|folder| Timeline::load(&RunFolder::at(folder).timeline_file())).transpose()?.unwrap_or_default();
+        let timeline = folder.map(recorded).transpose()?.unwrap_or_default();
         let last = folder.and_then(|folder| RunFolder::at(folder).read_metrics().ok()?.pop());
         let notes = Notes {
             schema: STUDY_SCHEMA.into(),
@@ -106,7 +107,7 @@ impl Study {
             steps: last.map_or(0, |line| line.step),
             seconds: last.map_or(0.0, |line| line.seconds),
         };
-        let study = Self { report: explained.report.clone(), notes, timeline: timeline.points };
+        let study = Self { report: explained.report.clone(), notes, timeline };
         Ok((study, StudySamples(explained)))
     }
 
@@ -119,8 +120,8 @@ impl Study {
         };
         let report: Report = serde_json::from_slice(&read("report.json")?).ok()?;
         let notes: Notes = serde_json::from_slice(&read(STUDY_FILE)?).ok()?;
-        let timeline = Timeline::load(&RunFolder::at(folder).timeline_file()).ok()?;
-        (notes.schema == STUDY_SCHEMA).then_some(Self { report, notes, timeline: timeline.points })
+        let timeline = recorded(folder).ok()?;
+        (notes.schema == STUDY_SCHEMA).then_some(Self { report, notes, timeline })
     }
 
     /// Free-running share of sentences right.
@@ -151,6 +152,12 @@ impl StudySamples {
         let text = serde_json::to_vec(&study.notes).expect("notes have string or number keys and plain numbers");
         replace_file(&path, |file| file.write_all(&text)).map_err(|source| StudyError::Write { path, source })
     }
+}
+
+/// What was recorded along training; nothing where it was not.
+fn recorded(folder: &Path) -> Result<Vec<TimelinePoint>, RecordingError> {
+    let file = RunFolder::at(folder).timeline_file();
+    if file.exists() { Ok(Timeline::load(&file)?.points) } else { Ok(Vec::new()) }
 }
 
 /// The same weights, but positions of amplitude 0.

@@ -1,5 +1,5 @@
 //! The run folder: `run.toml`, `vocab.json`, `metrics.jsonl`, `checkpoint.safetensors`, `model.safetensors`; where components are recorded
-//! along training also `timeline.jsonl` and `timeline/*.stats.safetensors`.
+//! along training also `timeline.json` and `timeline/*.stats.safetensors`.
 //!
 //! Every file is written under a temporary name, synced and renamed, so that a kill leaves the old one or the new one. Every file read is
 //! checked before it is believed.
@@ -18,7 +18,7 @@ use crate::network::Network;
 const MAX_TEXT_BYTES: u64 = 64 << 20;
 /// Room for a safetensors header beside the numbers expected.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
-const TIMELINE_FILE: &str = "timeline.jsonl";
+const TIMELINE_FILE: &str = "timeline.json";
 const SUMS_FOLDER: &str = "timeline";
 const SUMS_ENDING: &str = ".stats.safetensors";
 const CHECKPOINT_FORMAT: &str = "crosslens-checkpoint/1";

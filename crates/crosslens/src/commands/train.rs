@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// Threads; 0 for one per core. The result does not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
-    /// Record the components every N updates, from before the first: timeline.jsonl and timeline/ in the run's folder.
+    /// Record the components every N updates, from before the first: timeline.json and timeline/ in the run's folder.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     record_every: Option<u64>,
     /// Where the run is saved. Default: a new folder under runs/.

@@ -71,8 +71,9 @@ fn training_is_recorded_and_a_resumed_run_goes_on_recording() {
     let folder = folder.path();
     succeed(folder, &["train", TINY, "--out", "run", "--steps", "20", "--record-every", "10", "--quiet"]);
     succeed(folder, &["train", "run", "--resume", "--steps", "30", "--quiet"]);
-    let text = std::fs::read_to_string(folder.join("run/timeline.jsonl")).expect("a timeline");
-    let steps: Vec<Value> = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["step"].clone()).collect();
+    let text = std::fs::read(folder.join("run/timeline.json")).expect("a timeline");
+    let timeline: Value = serde_json::from_slice(&text).expect("JSON");
+    let steps: Vec<&Value> = timeline["points"].as_array().expect("a list").iter().map(|point| &point["step"]).collect();
     assert_eq!(steps, [0, 10, 20, 30]);
     assert!(folder.join("run/timeline/00000030.stats.safetensors").exists());
     assert_eq!(metrics(&folder.join("run")).len(), 3);

@@ -1,6 +1,6 @@
 //! What the paper does not say.
 
-use crosslens_analysis::TimelinePoint;
+use crosslens_analysis::timeline::TimelinePoint;
 
 use super::super::claim::Head;
 use super::super::{Check, Claim, Figure, Origin, Series, Study};
@@ -131,14 +131,14 @@ pub(super) const FORMATION: Claim = Claim {
     id: "formation",
     sentence: "While a network learns eSCAN its attention forms from time first, from input later.",
     origin: Origin::New(
-        "updates until what position makes of attention, and what tokens add to it, is half of what it becomes; recorded every 100",
+        "updates until what position makes of attention, and what tokens add to it, is half of what it becomes; recorded every 50",
     ),
     networks: &["escan-aed"],
     is_quick: true,
     measure: |evidence| {
         let [time, input] = formation(&evidence.study("escan-aed").timeline).map(|line| half_way(&line));
         vec![
-            Check::at_least("updates to half of the input's part less updates to half of time's", input - time, 100.0),
+            Check::at_least("updates to half of the input's part less updates to half of time's", input - time, 50.0),
             Check::reported("updates to half of time's part", time),
             Check::reported("updates to half of the input's part", input),
         ]
@@ -155,7 +155,7 @@ pub(super) const FORMATION: Claim = Claim {
 
 /// Centred share of the temporal term by record.
 fn temporal_course(study: &Study) -> Vec<[f64; 2]> {
-    let share = |point: &TimelinePoint| point.sites.first().and_then(|site| site.centred).map_or(f64::NAN, |table| table[0][0]);
+    let share = |point: &TimelinePoint| point.sites.first().and_then(|site| site.shares.as_ref()?.first().copied()).unwrap_or(f64::NAN);
     study.timeline.iter().map(|point| [point.step as f64, share(point)]).collect()
 }
 
@@ -178,10 +178,10 @@ pub(super) const TURN_TO_POSITION: Claim = Claim {
         ]
     },
     figure: |all| {
-        let series = all.iter().enumerate().map(|(place, evidence)| Series {
-            name: super::seed(place),
-            points: temporal_course(evidence.study("reverse-aed")),
-        });
+        let series = all
+            .iter()
+            .enumerate()
+            .map(|(place, evidence)| Series { name: super::seed(place), points: temporal_course(evidence.study("reverse-aed")) });
         Figure::lines("Share of the temporal term while a network learns to reverse.", "updates", "centred share", series.collect())
     },
 };
