@@ -89,10 +89,13 @@ impl Recorder<'_> {
     /// Keeps what was recorded up to `step`.
     fn begin(&mut self, step: u64, weights: &[f32]) -> Result<(), RecordedTrainError> {
         self.folder().create_sums_folder()?;
-        self.timeline = Timeline::load(&self.folder().timeline_file())?;
+        let file = self.folder().timeline_file();
+        if file.exists() {
+            self.timeline = Timeline::load(&file)?;
+        }
         self.timeline.points.retain(|point| point.step <= step);
         self.folder().remove_sums(|recorded| recorded > step)?;
-        if step == 0 { self.record(0, weights) } else { Ok(self.timeline.save(&self.folder().timeline_file())?) }
+        if step == 0 { self.record(0, weights) } else { Ok(self.timeline.save(&file)?) }
     }
 
     fn record(&mut self, step: u64, weights: &[f32]) -> Result<(), RecordedTrainError> {

@@ -82,6 +82,7 @@ fn a_run_stopped_or_killed_and_resumed_records_the_same() {
     let shares = last.sites[0].shares.as_ref().expect("a dot score has nine terms");
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6);
     assert!(last.sites[0].tv.contains_key("temporal+input"));
+    assert_eq!(last.sites[0].attention.as_ref().map(Vec::len), Some(12));
     let stats = Stats::load(&RunFolder::at(&whole).sums_file(STEPS)).expect("sums that can be read");
     assert_eq!(stats.streams.len(), 2);
     assert!(stats.streams.iter().all(|stream| stream.sums.n_states() == 200 * 12));

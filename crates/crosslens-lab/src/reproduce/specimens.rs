@@ -65,7 +65,7 @@ pub const SPECIMENS: &[Specimen] = &[
     Specimen::new("copy-ao", "AO, one-to-one", "one-to-one-ao", |_, _| ()),
     Specimen::new("reverse-aed", "AED, reversed, 12 words", "reverse-aed", |_, _| ()).recorded(50),
     Specimen::new("reverse-ao", "AO, reversed, 12 words", "reverse-ao", |_, _| ()),
-    Specimen::new("escan-aed", "AED, eSCAN", "escan-aed", |_, _| ()).recorded(100),
+    Specimen::new("escan-aed", "AED, eSCAN", "escan-aed", |_, _| ()).recorded(50),
     Specimen::new("escan-luong", "Luong, eSCAN", "escan-luong", |_, _| ()),
     Specimen::new("escan-bahdanau", "Bahdanau, eSCAN", "escan-bahdanau", |_, _| ()),
     Specimen::new("escan-small-ao", "AO, eSCAN of run, walk, look, left", "escan-ao", |_, _| ()),

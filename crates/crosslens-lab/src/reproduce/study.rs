@@ -120,8 +120,8 @@ impl Study {
         };
         let report: Report = serde_json::from_slice(&read("report.json")?).ok()?;
         let notes: Notes = serde_json::from_slice(&read(STUDY_FILE)?).ok()?;
-        let timeline = Timeline::load(&RunFolder::at(folder).timeline_file()).ok()?;
-        (notes.schema == STUDY_SCHEMA).then_some(Self { report, notes, timeline: timeline.points })
+        let timeline = recorded(folder).ok()?;
+        (notes.schema == STUDY_SCHEMA).then_some(Self { report, notes, timeline })
     }
 
     /// Free-running share of sentences right.
@@ -152,6 +152,12 @@ impl StudySamples {
         let text = serde_json::to_vec(&study.notes).expect("notes have string or number keys and plain numbers");
         replace_file(&path, |file| file.write_all(&text)).map_err(|source| StudyError::Write { path, source })
     }
+}
+
+/// What was recorded along training; nothing where it was not.
+fn recorded(folder: &Path) -> Result<Vec<TimelinePoint>, RecordingError> {
+    let file = RunFolder::at(folder).timeline_file();
+    if file.exists() { Ok(Timeline::load(&file)?.points) } else { Ok(Vec::new()) }
 }
 
 /// The same weights, but positions of amplitude 0.

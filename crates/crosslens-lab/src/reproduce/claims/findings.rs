@@ -131,14 +131,14 @@ pub(super) const FORMATION: Claim = Claim {
     id: "formation",
     sentence: "While a network learns eSCAN its attention forms from time first, from input later.",
     origin: Origin::New(
-        "updates until what position makes of attention, and what tokens add to it, is half of what it becomes; recorded every 100",
+        "updates until what position makes of attention, and what tokens add to it, is half of what it becomes; recorded every 50",
     ),
     networks: &["escan-aed"],
     is_quick: true,
     measure: |evidence| {
         let [time, input] = formation(&evidence.study("escan-aed").timeline).map(|line| half_way(&line));
         vec![
-            Check::at_least("updates to half of the input's part less updates to half of time's", input - time, 100.0),
+            Check::at_least("updates to half of the input's part less updates to half of time's", input - time, 50.0),
             Check::reported("updates to half of time's part", time),
             Check::reported("updates to half of the input's part", input),
         ]
