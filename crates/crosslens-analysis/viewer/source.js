@@ -6,6 +6,7 @@
 //                                sentences by their tokens: { number, source, fed, predicted, target, special, visible }
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
+//   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
 //   live                         null, or what only a running model can do:
 //       explain(id, source, target, options)   a promise of the number of a new sentence, typed by the user: it joins the report's samples
 //       rerun(id, number, site, { mask, bias })  a promise of { predicted }: decodes again with these pieces alone
@@ -27,8 +28,9 @@ import { readSafetensors } from "./safetensors.js";
 class StaticSource {
   constructor() {
     const index = document.getElementById("crosslens-index");
-    const { title, reports } = index ? JSON.parse(index.textContent) : { title: "Crosslens", reports: [] };
+    const { title, reports, claims } = index ? JSON.parse(index.textContent) : { title: "Crosslens", reports: [] };
     this.title = title;
+    this.hasClaims = claims === true;
     this.live = null;
     this.list = reports.map((report, id) => ({ id, ...report }));
     this.cache = new Map();
@@ -54,6 +56,10 @@ class StaticSource {
     return this.once(`averages-${id}`, async (buffer) => averagesOf(readSafetensors(buffer), (await this.report(id)).report.sites.length));
   }
 
+  claims() {
+    return this.hasClaims ? this.once("claims", async (buffer) => JSON.parse(new TextDecoder().decode(buffer))) : null;
+  }
+
   /** Unpacks a block once. */
   once(block, read) {
     if (!this.cache.has(block)) this.cache.set(block, text(block).then(unpack).then(read));
@@ -64,7 +70,7 @@ class StaticSource {
 /** Asks a server. */
 class LiveSource {
   constructor(title, api) {
-    Object.assign(this, { title, api, list: [], cache: new Map() });
+    Object.assign(this, { title, api, list: [], cache: new Map(), hasClaims: false });
     this.live = {
       explain: async (id, source, target, options) => {
         const { number, sample } = await this.post(`reports/${id}/explain`, { source, target, ...options });
@@ -95,6 +101,10 @@ class LiveSource {
 
   averages(id) {
     return this.once(`reports/${id}/averages`, async (response) => averagesOf(readSafetensors(await response.arrayBuffer()), (await this.report(id)).report.sites.length));
+  }
+
+  claims() {
+    return null;
   }
 
   once(place, read) {

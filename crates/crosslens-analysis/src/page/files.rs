@@ -29,6 +29,7 @@ pub(super) const MODULES: &[Module] = modules![
     "components.js",
     "training.js",
     "compare.js",
+    "claims.js",
     "main.js",
 ];
 

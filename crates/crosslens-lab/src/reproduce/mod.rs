@@ -17,6 +17,7 @@ mod study;
 
 use std::path::{Path, PathBuf};
 
+use crosslens_analysis::page::PageError;
 use crosslens_nets::train::Wish;
 
 pub use claim::{Bound, Check, Claim, Evidence, Origin};
@@ -29,7 +30,7 @@ pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
 pub use specimens::{SPECIMENS, Scale, Specimen};
 pub use study::{GATE, Notes, Study, StudyError, StudySamples};
 
-use crate::OpenError;
+use crate::{OpenError, ShowError};
 use crate::recorder::RecordedTrainError;
 use collection::Collection;
 
@@ -85,6 +86,12 @@ pub enum ReproduceError {
     /// The watcher asked to stop; what was trained is kept.
     #[error("stopped; what was trained is kept")]
     Interrupted,
+    /// A network's report cannot be shown.
+    #[error(transparent)]
+    Show(#[from] ShowError),
+    /// The page cannot be written.
+    #[error(transparent)]
+    Page(#[from] PageError),
     /// The results cannot be written.
     #[error("cannot write `{path}`")]
     Write {

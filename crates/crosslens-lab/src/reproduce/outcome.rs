@@ -2,12 +2,18 @@
 
 use std::path::Path;
 
+use crosslens_analysis::explain::Options;
+use crosslens_analysis::page::Page;
 use crosslens_analysis::replace_file;
 use serde::Serialize;
 
 use super::collection::Collection;
 use super::numbers::{deviation, mean};
 use super::{Bound, Check, Claim, Entry, Evidence, Figure, Origin, ReproduceError, Scale};
+use crate::{ShowOptions, Shown};
+
+/// Sentences of each network on the page.
+const SHOWN_ON_PAGE: usize = 3;
 
 /// Every claim tested.
 #[derive(Clone, Debug, Serialize)]
@@ -131,6 +137,19 @@ impl Reproduction {
     /// One line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("string keys, and numbers that may be null")
+    }
+
+    /// Writes a page with the claims, their figures, and the networks of the first seed; returns its size in bytes.
+    pub fn write_page(&self, path: &Path) -> Result<u64, ReproduceError> {
+        let options = ShowOptions { n_sentences: 0, seed: 0, explain: Options { samples: SHOWN_ON_PAGE, ..Options::default() } };
+        let claims = serde_json::to_value(self).expect("string keys, and numbers that may be null");
+        let mut page = Page::new().title("What holds of how encoder-decoder networks attend").claims(&claims);
+        for entry in self.networks.iter().filter(|entry| entry.used && entry.place == 0) {
+            let mut shown = Shown::open(&entry.folder.join("report.json"), &options, &mut |_| ())?;
+            shown.name = entry.about.to_owned();
+            page = shown.on(page);
+        }
+        Ok(page.write(path)?)
     }
 
     pub(super) fn save(&self, path: &Path) -> Result<(), ReproduceError> {

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use crosslens_lab::reproduce::{
@@ -59,24 +59,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let reproduction = reproduce(&options, &mut |work| bar.show(work))?;
     drop(bar);
     let seconds = clock.elapsed().as_secs_f64();
-    write_page(&arguments.out, &reproduction);
+    let page = arguments.out.join("reproduce.html");
+    reproduction.write_page(&page)?;
     if let Some(path) = &arguments.markdown {
         let page = markdown(&reproduction, &machine::circumstances(&command(arguments), seconds));
         output::write_file(path, &page)?;
-        output::note(&format!("the page is in {}", path.display()));
+        output::note(&format!("written to {}", path.display()));
     }
     if arguments.json {
         output::result(&reproduction.to_json());
     } else {
         table(&reproduction).iter().for_each(|line| output::result(line));
         let file = arguments.out.join("reproduce.json");
+        output::note(&format!("look at them: {} (one file, no network needed)", page.display()));
         output::note(&format!("all numbers are in {}; this took {:.1} minutes", file.display(), seconds / 60.0));
     }
     Ok(())
 }
-
-/// The place where `reproduce.html` is written beside `reproduce.json`: the figures are in the claims, the reports in the networks' folders.
-fn write_page(_out: &Path, _reproduction: &Reproduction) {}
 
 /// What was typed, without paths that only say where.
 fn command(arguments: &Arguments) -> String {
@@ -137,6 +136,8 @@ impl From<ReproduceError> for Failure {
             ReproduceError::Interrupted => Self::refused(error.to_string()).hint("the same command goes on"),
             ReproduceError::Train(error) => error.into(),
             ReproduceError::Open(error) => error.into(),
+            ReproduceError::Show(error) => error.into(),
+            ReproduceError::Page(error) => error.into(),
             error => Self::of(&error),
         }
     }
