@@ -1,5 +1,6 @@
 //! Where networks look on one-to-one tasks, and by what.
 
+use super::super::claim::Head;
 use super::super::{Check, Claim, Origin, Study};
 use super::{average_attention, bars};
 
@@ -58,9 +59,7 @@ pub(super) const TEMPORAL_SHARE: Claim = Claim {
     },
     figure: |all| {
         let caption = "Share of the temporal × temporal term in what moves the scores along the source.";
-        bars(all, caption, "centred share", |study| {
-            study.site().map_or(f64::NAN, |site| super::super::claim::Head(Some(site)).temporal("centred"))
-        })
+        bars(all, caption, "centred share", |study| Head(study.site()).temporal("centred"))
     },
 };
 
@@ -79,7 +78,7 @@ pub(super) const TEMPORAL_SUFFICES: Claim = Claim {
     },
     figure: |all| {
         bars(all, "Words right when attention is rebuilt from the temporal parts alone.", "words right", |study| {
-            super::super::claim::Head(study.site()).words("temporal")
+            Head(study.site()).words("temporal")
         })
     },
 };
