@@ -6,6 +6,7 @@ import { allPieces, centred, closeness, largest, looksSpecial, madeOf, marker, p
 import { change, state, stateNumber } from "./state.js";
 import { Heatmap, thumbnail } from "./heatmap.js";
 import { downloads, matrixRows, matrixSvg } from "./download.js";
+import { liveForm, liveOf } from "./live.js";
 import { heading, nothing, pieceShares, shareBar, sides, siteName, sitePicker, totals, verdictChip } from "./parts.js";
 
 const AVERAGE = "average";
@@ -100,6 +101,7 @@ class HeadView {
         sitePicker(report.sites, this.number, (site) => change({ site, off: null, pin: null })),
         el("button", { type: "button", id: "head-next", "aria-label": "next head", onclick: () => previous(this.number + 1) }, "›"))),
       this.verdict(),
+      liveOf(this.context) && liveForm(this.context, liveOf(this.context)),
       this.samplePicker(samples),
       el("div", { class: "head-grid" },
         el("section", { class: "card matrix", "aria-label": "Attention matrix" },
@@ -157,28 +159,12 @@ class HeadView {
     });
     search.value = state().find ?? "";
     const tokens = [...new Set(samples.flatMap((sample) => [...sample.source, ...sample.predicted]))].slice(0, 400);
-    return el("div", { class: "bar samples" }, this.context.source.live && this.typed(this.context.source.live),
+    return el("div", { class: "bar samples" },
       el("div", { class: "stepper" },
         el("button", { type: "button", id: "sample-back", "aria-label": "sentence before", onclick: () => go(-1) }, "‹"),
         select("Sentence", options, this.sample, (value) => change({ sample: value, pin: null })),
         el("button", { type: "button", id: "sample-next", "aria-label": "next sentence", onclick: () => go(1) }, "›")),
       samples.length > 0 && el("span", { class: "search" }, search, el("datalist", { id: "sample-tokens" }, tokens.map((name) => el("option", { value: name }))), found));
-  }
-
-  /** A sentence of one's own, for a model that is running. */
-  typed(live) {
-    const said = el("output", { class: "muted", "aria-live": "polite" });
-    const [source, target] = ["source", "target (optional)"].map((name) => el("input", { type: "text", name, placeholder: name, "aria-label": name, autocomplete: "off" }));
-    const explained = async (event) => {
-      event.preventDefault();
-      fill(said, "running …");
-      try {
-        change({ sample: await live.explain(this.context.id, source.value, target.value || null, {}), pin: null });
-      } catch (error) {
-        fill(said, error.message);
-      }
-    };
-    return el("form", { class: "typed", onsubmit: explained }, source, target, el("button", { type: "submit" }, "explain"), said);
   }
 
   /** The sentence itself; the source is shaded by the row looked at. */
@@ -240,7 +226,7 @@ class HeadView {
     const presets = [["everything", allPieces(this.data), true], ["position", madeOf(nPieces, [0]), true], ["token", madeOf(nPieces, [1]), false], ["position + token", madeOf(nPieces, [0, 1]), true],
       ["without position", nPieces === 9 ? allPieces(this.data) & ~1 : madeOf(nPieces, [1, 2]), false]];
     this.presets = presets.map(([name, mask, withBias]) => ({ name, mask, withBias, press: el("button", { type: "button", class: "quiet", "data-preset": name, onclick: () => this.choose(mask, withBias) }, name) }));
-    const live = this.context.source.live;
+    const live = liveOf(this.context);
     const again = live && el("div", { class: "again" }, el("button", { type: "button", id: "rerun", onclick: () => this.rerun(live) }, "decode again with these terms"), this.again = el("output", { "aria-live": "polite" }));
     return el("section", { class: "card terms", "aria-label": "Terms of the score" },
       el("h2", {}, nPieces === 9 ? "Why it looks there: nine terms" : "Why it looks there: six parts"),

@@ -7,18 +7,16 @@
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
 //   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
-//   live                         null, or what only a running model can do:
-//       explain(id, source, target, options)   a promise of the number of a new sentence, typed by the user: it joins the report's samples
-//       rerun(id, number, site, { mask, bias })  a promise of { predicted }: decodes again with these pieces alone
+//   live                         null, or what only a running model can do, of reports whose summary says `live`:
+//       model(id)                              a promise of the model: { name, task, words, … }
+//       explain(id, sentence, options)         a promise of the number of a new sentence, `{ source, target }` or `{ sample }`: it joins
+//                                              the report's samples
+//       rerun(id, number, site, { off, bias })   a promise of { predicted }: decodes again without the pieces whose bits are set in `off`
+//       startJob(id, options), watchJob(job, told), cancelJob(job)    explain the whole model anew; the last told is how it ended
 //
-// `StaticSource` reads what stands in the page itself. `LiveSource` asks a server, at an address the page's index gives as `api`:
-//
-//   GET  reports                          the list
-//   GET  reports/{id}                     JSON, as the block `report-{id}` of a page
-//   GET  reports/{id}/averages            safetensors, as `averages-{id}`
-//   GET  reports/{id}/samples/{number}    safetensors, as `sample-{id}-{number}`
-//   POST reports/{id}/explain             { source, target, … } → { number, sample }
-//   POST reports/{id}/rerun               { sample, site, mask, bias } → { predicted }
+// `StaticSource` reads what stands in the page itself. `LiveSource` asks a server, at an address the page's index gives as `api`; what it
+// may ask is described in docs/openapi.json. Reports and sentences are there as they are in a page: `reports/{id}` is the block
+// `report-{id}`, `reports/{id}/averages` is `averages-{id}`, `reports/{id}/samples/{number}` is `sample-{id}-{number}`.
 //
 // An error is a status from 400 on with { error } in words.
 
@@ -70,15 +68,56 @@ class StaticSource {
 /** Asks a server. */
 class LiveSource {
   constructor(title, api) {
-    Object.assign(this, { title, api, list: [], cache: new Map(), hasClaims: false });
+    Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map(), hasClaims: false });
     this.live = {
-      explain: async (id, source, target, options) => {
-        const { number, sample } = await this.post(`reports/${id}/explain`, { source, target, ...options });
-        (await this.report(id)).samples[number] = sample;
-        return number;
-      },
-      rerun: (id, sample, site, { mask, bias }) => this.post(`reports/${id}/rerun`, { sample, site, mask, bias }),
+      model: (id) => this.once(`models/${this.list[id].of}`, (response) => response.json()),
+      explain: (id, sentence, options) => this.explain(id, { sentence, ...options }),
+      rerun: (id, number, site, { off, bias }) => this.rerun(id, number, site, off, bias),
+      startJob: (id, options) => this.post("jobs", { model: this.list[id].of, ...options }),
+      watchJob: (job, told) => this.watchJob(job, told),
+      cancelJob: (job) => this.ask(`jobs/${job}`, { method: "DELETE" }),
     };
+  }
+
+  /** A sentence typed here is kept here: the server forgets it at once. */
+  async explain(id, question) {
+    const { sample, sites } = await this.post(`models/${this.list[id].of}/explain`, question);
+    const { samples } = await this.report(id);
+    const arrays = new Map(sites.flatMap(({ shape, pieces, bias, value_norms }, site) => [
+      [`sites.${site}.pieces`, { shape, values: Float32Array.from(pieces) }],
+      [`sites.${site}.value_norms`, { shape: [shape[2]], values: Float32Array.from(value_norms) }],
+      ...(bias ? [[`sites.${site}.bias`, { shape: shape.slice(1), values: Float32Array.from(bias) }]] : []),
+    ]));
+    const number = samples.push(sample) - 1;
+    this.questions.set(`${id}/${number}`, question);
+    this.cache.set(`reports/${id}/samples/${number}`, Promise.resolve(arrays));
+    return number;
+  }
+
+  async rerun(id, number, site, off, bias) {
+    const { samples, report } = await this.report(id);
+    const { source, target } = samples[number];
+    const ofReport = { sentence: { source, ...(target ? { target } : {}) }, estimator: report.components.estimator };
+    const pieces = Array.from({ length: 9 }, (_, piece) => piece).filter((piece) => (off >> piece) & 1);
+    return this.post(`models/${this.list[id].of}/rerun`, { ...(this.questions.get(`${id}/${number}`) ?? ofReport), site, off: pieces, bias });
+  }
+
+  watchJob(job, told) {
+    return new Promise((resolve, reject) => {
+      const events = new EventSource(`${this.api}jobs/${job}/events`);
+      events.addEventListener("progress", (event) => told(JSON.parse(event.data)));
+      for (const name of ["done", "failed", "cancelled"]) {
+        events.addEventListener(name, async (event) => {
+          events.close();
+          await this.ready();
+          resolve(JSON.parse(event.data));
+        });
+      }
+      events.onerror = () => {
+        events.close();
+        reject(new Error("the server no longer says how it stands"));
+      };
+    });
   }
 
   async ready() {

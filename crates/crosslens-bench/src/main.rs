@@ -2,6 +2,7 @@
 
 mod analysis;
 mod protocol;
+mod serve_load;
 mod train;
 
 use clap::{Parser, Subcommand};
@@ -19,11 +20,14 @@ enum Benchmark {
     Train(train::Arguments),
     /// Components and nine-term shares of 2,000 sentence pairs.
     Analysis(analysis::Arguments),
+    /// Live explanations asked of a running `crosslens serve`, many at once.
+    ServeLoad(serve_load::Arguments),
 }
 
 fn main() -> std::io::Result<()> {
     match Arguments::parse().benchmark {
         Benchmark::Train(arguments) => train::run(&arguments),
         Benchmark::Analysis(arguments) => analysis::run(&arguments),
+        Benchmark::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

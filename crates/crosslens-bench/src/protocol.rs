@@ -39,7 +39,7 @@ pub(crate) fn serve(name: &str, mut step: impl FnMut() -> f64) -> std::io::Resul
     Ok(())
 }
 
-fn say(line: &serde_json::Value) -> std::io::Result<()> {
+pub(crate) fn say(line: &serde_json::Value) -> std::io::Result<()> {
     writeln!(stdout(), "{line}")?;
     stdout().flush()
 }

@@ -12,6 +12,7 @@ use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
 use crosslens_lab::{AttendError, OpenError, RecordRunError, RecordedTrainError, ShowError};
+use crosslens_server::{LibraryError, ServerError};
 
 use crate::choices::nearest;
 use crate::output::note;
@@ -265,6 +266,29 @@ impl From<ShowError> for Failure {
             ShowError::Folder(error) => error.into(),
             ShowError::Explain(error) => error.into(),
             _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<LibraryError> for Failure {
+    fn from(error: LibraryError) -> Self {
+        match error {
+            LibraryError::Show(error) => error.into(),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            ServerError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+                failure.hint("another --port; 0 takes a free one")
+            }
+            ServerError::Listen { source, .. } if source.kind() == ErrorKind::PermissionDenied => failure.hint("a --port from 1024"),
+            ServerError::Address { .. } => failure.hint("--host 127.0.0.1 for this machine alone, 0.0.0.0 for others too"),
+            _ => failure,
         }
     }
 }

@@ -11,7 +11,7 @@ mod progress;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 /// Shows how an encoder-decoder network attends, and why.
 ///
@@ -24,39 +24,16 @@ use clap::{Parser, Subcommand};
 )]
 struct Arguments {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<commands::Command>,
     #[command(flatten)]
     demo: commands::demo::Arguments,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Train(Box<commands::train::Arguments>),
-    Eval(commands::eval::Arguments),
-    Explain(Box<commands::explain::Arguments>),
-    Attend(Box<commands::attend::Arguments>),
-    Report(commands::report::Arguments),
-    Figure(commands::figure::Arguments),
-    Record(commands::record::Arguments),
-    Fit(commands::fit::Arguments),
-    Merge(commands::merge::Arguments),
-    Reproduce(commands::reproduce::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.command {
         None => commands::demo::run(&arguments.demo),
-        Some(Command::Train(arguments)) => commands::train::run(&arguments),
-        Some(Command::Eval(arguments)) => commands::eval::run(&arguments),
-        Some(Command::Explain(arguments)) => commands::explain::run(&arguments),
-        Some(Command::Attend(arguments)) => commands::attend::run(&arguments),
-        Some(Command::Report(arguments)) => commands::report::run(&arguments),
-        Some(Command::Figure(arguments)) => commands::figure::run(&arguments),
-        Some(Command::Record(arguments)) => commands::record::run(&arguments),
-        Some(Command::Fit(arguments)) => commands::fit::run(&arguments),
-        Some(Command::Merge(arguments)) => commands::merge::run(&arguments),
-        Some(Command::Reproduce(arguments)) => commands::reproduce::run(&arguments),
+        Some(command) => command.run(),
     };
     done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

@@ -9,10 +9,10 @@ use crate::{
 };
 
 /// Replaces the attention of one site by rows prepared for it.
-struct Replaced {
-    site: usize,
+pub(super) struct Replaced {
+    pub(super) site: usize,
     /// By pair, then query.
-    rows: Vec<Vec<Vec<f32>>>,
+    pub(super) rows: Vec<Vec<Vec<f32>>>,
 }
 
 impl Intervene for Replaced {

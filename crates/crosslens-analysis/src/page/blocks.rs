@@ -71,7 +71,7 @@ pub fn sample_bytes(samples: &Samples, sample: &Sample) -> Vec<u8> {
 }
 
 /// `‖V h‖` of every key, where it is looked at most.
-fn value_norms(attention: &[f32], weighted: &[f32], n_keys: usize) -> Vec<f32> {
+pub fn value_norms(attention: &[f32], weighted: &[f32], n_keys: usize) -> Vec<f32> {
     let mut most = vec![(0.0, 0.0); n_keys];
     for (place, (&weight, &value)) in attention.iter().zip(weighted).enumerate() {
         let most = &mut most[place % n_keys];

@@ -24,6 +24,7 @@ pub(super) const MODULES: &[Module] = modules![
     "heatmap.js",
     "download.js",
     "parts.js",
+    "live.js",
     "atlas.js",
     "head.js",
     "components.js",

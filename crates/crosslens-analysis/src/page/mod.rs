@@ -22,7 +22,7 @@ use crate::report::Report;
 use crate::timeline::{Timeline, TrainingPoint};
 use blocks::packed;
 
-pub use blocks::{average_bytes, sample_bytes, sample_header};
+pub use blocks::{average_bytes, sample_bytes, sample_header, value_norms};
 pub use files::{File, files};
 
 /// Why a page cannot be written.

@@ -123,6 +123,12 @@ impl Browser {
         self.wait("document.documentElement?.dataset.ready !== undefined");
     }
 
+    /// Opens an address and waits until it is shown.
+    pub(crate) fn visit(&mut self, url: &str) {
+        self.call("Page.navigate", json!({ "url": url }));
+        self.wait("document.documentElement?.dataset.ready !== undefined");
+    }
+
     /// What an expression gives.
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let result = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }));
@@ -234,6 +240,17 @@ impl Browser {
         assert_eq!(self.requests.iter().filter(outside).collect::<Vec<_>>(), Vec::<&String>::new());
         let files: Vec<&String> = self.requests.iter().filter(|url| url.starts_with("file://") && !url.contains(".html")).collect();
         assert!(files.is_empty(), "{files:?}");
+    }
+}
+
+impl Browser {
+    /// Fails if the page complained of anything but answers it was prepared for, or asked anybody but this server.
+    pub(crate) fn asked_only(&mut self, origin: &str) {
+        self.settle();
+        let is_prepared = |complaint: &&String| !complaint.contains("the server responded with a status of 422");
+        assert_eq!(self.complaints.iter().filter(is_prepared).collect::<Vec<_>>(), Vec::<&String>::new());
+        let outside = |url: &&String| ![origin, "data:", "blob:", "about:"].iter().any(|own| url.starts_with(own));
+        assert_eq!(self.requests.iter().filter(outside).collect::<Vec<_>>(), Vec::<&String>::new());
     }
 }
 

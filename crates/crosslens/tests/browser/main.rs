@@ -1,4 +1,4 @@
-//! The page in a real browser: headless Chromium opens it from disk.
+//! The page in a real browser: headless Chromium opens it from disk and from a server.
 //!
 //! Without Chromium the tests fail and say how to get it; with `CROSSLENS_NO_BROWSER=1` they are skipped and say so.
 
@@ -12,5 +12,6 @@ mod keyboard;
 mod looks;
 mod pages;
 mod planted;
+mod serving;
 mod speed;
 mod training;

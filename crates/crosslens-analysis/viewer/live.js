@@ -1,0 +1,82 @@
+// What only a running model can do: explain a sentence somebody types, and explain itself anew on many.
+
+import { checkbox, el, explain, fill, say, select } from "./dom.js";
+import { change } from "./state.js";
+
+/** What the form held before the page was drawn anew. */
+const typed = { source: "", target: "", feeding: "own", estimator: "paper", sample: 0, sentences: 1000 };
+
+/** The bar of the job that runs, kept while the page changes around it. */
+const jobPlace = el("div", { class: "job" });
+
+/** What the model behind a report can do, or null where none is running. */
+export function liveOf({ source, id }) {
+  return source.live && source.reports()[id].live ? source.live : null;
+}
+
+/** A form to ask the model; explains a sentence and shows it. */
+export function liveForm(context, live) {
+  const said = el("output", { class: "muted", "aria-live": "polite" });
+  const keep = (name) => (event) => { typed[name] = event.target.value; };
+  const text = (name, label) => el("input", { type: "text", id: `live-${name}`, value: typed[name], placeholder: label, "aria-label": label, autocomplete: "off", spellcheck: "false", oninput: keep(name) });
+  const ask = async (sentence) => {
+    fill(said, "running …");
+    try {
+      const sample = await live.explain(context.id, sentence, { feeding: typed.feeding, estimator: typed.estimator });
+      change({ sample, pin: null });
+      say("the sentence is explained");
+    } catch (error) {
+      fill(said, error.message);
+    }
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    ask({ source: typed.source, ...(typed.target.trim() ? { target: typed.target } : {}) });
+  };
+  const number = el("input", { type: "number", id: "live-sample", min: 0, max: 4294967295, value: typed.sample, "aria-label": "Number of a sentence of the task", oninput: (event) => { typed.sample = Number(event.target.value) || 0; } });
+  const next = () => ask({ sample: typed.sample }).then(() => { typed.sample += 1; });
+  return el("section", { class: "card live", "aria-label": "Ask the model" },
+    el("form", { class: "typed", onsubmit: submit }, text("source", "source words"), text("target", "target words (optional)"), el("button", { type: "submit", id: "live-explain" }, "explain")),
+    el("div", { class: "bar" },
+      el("span", { class: "stepper" }, number, el("button", { type: "button", id: "live-take", onclick: next }, "take it from the task")),
+      checkbox("the decoder reads the target", typed.feeding === "target", (isOn) => { typed.feeding = isOn ? "target" : "own"; }, "instead of its own likeliest word"),
+      select("Estimator", [["paper", "paper estimator"], ["joint", "joint estimator"]], typed.estimator, (value) => { typed.estimator = value; }, { id: "live-estimator" }),
+      said),
+    knownWords(context, live),
+    jobForm(context, live));
+}
+
+function knownWords(context, live) {
+  const place = el("p", { class: "muted small" });
+  const details = explain("Words it knows", place);
+  details.addEventListener("toggle", async () => {
+    const { words } = await live.model(context.id);
+    fill(place, "source: ", words.source.join(" "), el("br"), "target: ", words.target.join(" "));
+  }, { once: true });
+  return details;
+}
+
+function jobForm(context, live) {
+  const sentences = el("input", { type: "number", id: "job-sentences", min: 1, max: 100000, value: typed.sentences, "aria-label": "Sentences", oninput: (event) => { typed.sentences = Number(event.target.value) || 1; } });
+  const start = () => startJob(context, live, { sentences: typed.sentences, estimator: typed.estimator });
+  return el("div", { class: "bar" }, el("span", {}, "explain the whole model on"), sentences, el("span", {}, "sentences"), el("button", { type: "button", id: "job-start", onclick: start }, "start"), jobPlace);
+}
+
+async function startJob(context, live, options) {
+  const bar = el("progress", { max: 1, value: 0, "aria-label": "progress of the explanation" });
+  const words = el("span", { class: "muted" }, "waiting …");
+  try {
+    const job = await live.startJob(context.id, options);
+    const cancel = el("button", { type: "button", id: "job-cancel", onclick: () => live.cancelJob(job.id) }, "cancel");
+    fill(jobPlace, bar, words, cancel);
+    const end = await live.watchJob(job.id, ({ state, phase, done, total }) => {
+      if (state !== "running") return;
+      bar.value = total ? done / total : 0;
+      fill(words, `${phase}: ${done} of ${total}`);
+    });
+    fill(jobPlace, el("span", { id: "job-end" }, end.state === "done" ? "done: a new report" : end.state === "failed" ? end.error : "cancelled"));
+    if (end.state === "done") change({ report: end.report, sample: null, off: null, pin: null });
+  } catch (error) {
+    fill(jobPlace, el("span", { id: "job-end" }, error.message));
+  }
+}

@@ -1,0 +1,262 @@
+//! Long work: a model explained on many sentences, watched and cancelled from outside.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crosslens_lab::analysis::explain::{Corpus, CorpusError, ExplainError, Explained, First, Live, Options, Phase, Progress, explain};
+use crosslens_lab::analysis::{Description, Fed, Recordable, Recorded};
+use crosslens_lab::{Sentences, Shown};
+use hyper::body::Bytes;
+use serde::Serialize;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::Limits;
+use crate::api::JobRequest;
+use crate::library::{Library, ServedReport, Source};
+use crate::reply::Refusal;
+
+/// Jobs that are remembered; of more the oldest that have ended are forgotten.
+const REMEMBERED: usize = 200;
+
+/// How a job stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub(crate) enum Status {
+    Waiting,
+    Running { phase: &'static str, done: u64, total: u64 },
+    Done { report: usize },
+    Failed { error: String },
+    Cancelled,
+}
+
+impl Status {
+    fn has_ended(&self) -> bool {
+        !matches!(self, Self::Waiting | Self::Running { .. })
+    }
+
+    fn of(progress: Progress) -> Self {
+        let phase = match progress.phase {
+            Phase::Fitting => "fitting",
+            Phase::Splitting => "splitting",
+            Phase::Checking => "checking",
+        };
+        Self::Running { phase, done: progress.done, total: progress.total }
+    }
+
+    /// As a server-sent event.
+    fn event(&self) -> Bytes {
+        let name = match self {
+            Self::Waiting | Self::Running { .. } => "progress",
+            Self::Done { .. } => "done",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled => "cancelled",
+        };
+        let data = serde_json::to_string(self).unwrap_or_default();
+        format!("event: {name}\ndata: {data}\n\n").into()
+    }
+}
+
+/// One piece of long work.
+pub(crate) struct Job {
+    pub(crate) id: usize,
+    pub(crate) request: JobRequest,
+    status: watch::Sender<Status>,
+    is_cancelled: AtomicBool,
+}
+
+/// A job for people and pages.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct JobView {
+    id: usize,
+    model: usize,
+    sentences: u64,
+    #[serde(flatten)]
+    status: Status,
+}
+
+impl Job {
+    pub(crate) fn view(&self) -> JobView {
+        let JobRequest { model, sentences, .. } = self.request;
+        JobView { id: self.id, model, sentences, status: self.status.borrow().clone() }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        // One that runs says so itself as soon as it notices.
+        self.status.send_if_modified(|status| {
+            let is_waiting = *status == Status::Waiting;
+            if is_waiting {
+                *status = Status::Cancelled;
+            }
+            is_waiting
+        });
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Sends how it stands, now and whenever that changes, until it has ended, nobody listens or the server stops.
+    pub(crate) async fn tell(self: Arc<Self>, events: mpsc::Sender<Bytes>, mut stopping: watch::Receiver<bool>) {
+        let mut status = self.status.subscribe();
+        loop {
+            let now = status.borrow_and_update().clone();
+            if events.send(now.event()).await.is_err() || now.has_ended() {
+                return;
+            }
+            tokio::select! {
+                changed = status.changed() => if changed.is_err() { return },
+                () = events.closed() => return,
+                _ = stopping.wait_for(|&is_stopping| is_stopping) => return,
+            }
+        }
+    }
+}
+
+/// All jobs; one runs at a time.
+pub(crate) struct Jobs {
+    by_id: Mutex<(usize, BTreeMap<usize, Arc<Job>>)>,
+    turn: Arc<Semaphore>,
+}
+
+impl Jobs {
+    pub(crate) fn new() -> Self {
+        Self { by_id: Mutex::default(), turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (usize, BTreeMap<usize, Arc<Job>>)> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn views(&self) -> Vec<JobView> {
+        self.lock().1.values().map(|job| job.view()).collect()
+    }
+
+    pub(crate) fn find(&self, id: usize) -> Option<Arc<Job>> {
+        self.lock().1.get(&id).cloned()
+    }
+
+    pub(crate) fn cancel_all(&self) {
+        self.lock().1.values().for_each(|job| job.cancel());
+    }
+
+    /// Starts one, or lets it wait for those before it.
+    pub(crate) fn start(&self, library: &Arc<Library>, request: JobRequest, limits: &Limits) -> Result<JobView, Refusal> {
+        let job = self.enter(request, limits, library.reports().len() - library.models.len())?;
+        let (library, turn, view, kept) = (Arc::clone(library), Arc::clone(&self.turn), job.view(), Arc::clone(&job));
+        let work = async move {
+            let turn = turn.acquire_owned().await;
+            let worker = Arc::clone(&job);
+            let done = tokio::task::spawn_blocking(move || {
+                let _held = turn;
+                run(&worker, &library)
+            });
+            // A panic has been reported on the terminal.
+            let ended = done.await.unwrap_or_else(|_| Status::Failed { error: Refusal::broken().error });
+            kept.status.send_replace(ended);
+        };
+        tokio::spawn(work);
+        Ok(view)
+    }
+
+    fn enter(&self, request: JobRequest, limits: &Limits, n_made: usize) -> Result<Arc<Job>, Refusal> {
+        let mut jobs = self.lock();
+        let (next, by_id) = &mut *jobs;
+        let n_open = by_id.values().filter(|job| !job.status.borrow().has_ended()).count();
+        if n_open >= limits.jobs {
+            return Err(Refusal::busy(format!("{n_open} jobs wait or run already; cancel one or wait")));
+        }
+        if n_made + n_open >= limits.reports {
+            return Err(Refusal::busy(format!("jobs have left {n_made} reports, as many as are kept; restart the server to drop them")));
+        }
+        if by_id.len() >= REMEMBERED
+            && let Some(oldest) = by_id.iter().find(|(_, job)| job.status.borrow().has_ended()).map(|(&id, _)| id)
+        {
+            by_id.remove(&oldest);
+        }
+        let job = Arc::new(Job { id: *next, request, status: watch::Sender::new(Status::Waiting), is_cancelled: AtomicBool::new(false) });
+        by_id.insert(*next, Arc::clone(&job));
+        *next += 1;
+        Ok(job)
+    }
+}
+
+/// A corpus that ends when its job is cancelled.
+struct Stoppable<'a> {
+    corpus: &'a dyn Corpus,
+    job: &'a Job,
+}
+
+impl Corpus for Stoppable<'_> {
+    fn description(&self) -> &Description {
+        self.corpus.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.corpus.n_sentences()
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        if self.job.is_cancelled() { Err("the job was cancelled".into()) } else { self.corpus.read(sentences) }
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        self.corpus.model()
+    }
+}
+
+fn run(job: &Job, library: &Library) -> Status {
+    if job.is_cancelled() {
+        return Status::Cancelled;
+    }
+    match explained(job, library) {
+        Ok(_) | Err(_) if job.is_cancelled() => Status::Cancelled,
+        Ok(explained) => {
+            let model = &library.models[job.request.model];
+            let name = format!("{} ({} sentences, {})", model.name, explained.report.corpus.pairs, explained.report.components.estimator);
+            let shown = Shown { name, explained, training: Vec::new(), timeline: None };
+            Status::Done { report: library.add_report(ServedReport::new(job.request.model, &shown)) }
+        }
+        Err(error) => Status::Failed { error: in_words(&error) },
+    }
+}
+
+/// One thread does it, so that questions are answered meanwhile.
+fn explained(job: &Job, library: &Library) -> Result<Explained, ExplainError> {
+    let JobRequest { model, sentences, samples, estimator, seed } = job.request;
+    let options = Options { estimator: estimator.into(), samples, seed, geometry: true, n_threads: 1, ..Options::default() };
+    let mut tell = |progress| {
+        job.status.send_replace(Status::of(progress));
+    };
+    let mut made = |corpus: &dyn Corpus, source: String| {
+        let mut explained = explain(&Stoppable { corpus, job }, None, &options, &mut tell)?;
+        explained.report.corpus.source = source;
+        Ok(explained)
+    };
+    match &library.models[model].source {
+        Source::Run(live) => {
+            let of_task = Sentences::Task { seed, n_samples: sentences };
+            let pair = |number| of_task.pair(live.model(), number);
+            let corpus = Live { model: live.subject(), pair: &pair, n_pairs: sentences, fed: Fed::Own };
+            made(&corpus, format!("fresh sentences of {}, seed {seed}", live.model().config.task.name()))
+        }
+        Source::Recording(recording) => made(&First { corpus: recording.as_ref(), n_sentences: sentences }, "a recording".to_owned()),
+        Source::Report => Err(ExplainError::Empty),
+    }
+}
+
+/// An error with its causes.
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,110 @@
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crosslens_server::{Library, Limits, OpenOptions, Server};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::progress::SentenceBar;
+use crate::{interrupt, output};
+
+/// Where runs are when none is named.
+const RUNS: &str = "runs";
+
+/// Shows reports in a browser, and lets you ask a running model: type a sentence, see it explained, decode again without some terms.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Folders of runs, recordings, and reports made by `crosslens explain --save`. Default: every run under runs/.
+    #[arg(value_name = "DIR|REC|report.json")]
+    paths: Vec<PathBuf>,
+    /// The port; 0 for any that is free.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    port: u16,
+    /// The address to listen at. Beyond this machine everybody must bring the token that is printed with the URL.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: String,
+    /// Open the page in the browser.
+    #[arg(long)]
+    open: bool,
+    /// Sentences that components are fitted on, and a first report is made from.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    sentences: u64,
+    /// Draws the sentences of a run's task.
+    #[arg(long, value_name = "N", default_value_t = 1_000_003)]
+    seed: u64,
+    /// Say as JSON where it listens.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let paths = if arguments.paths.is_empty() { runs_here()? } else { arguments.paths.clone() };
+    interrupt::listen();
+    let options = OpenOptions { n_sentences: arguments.sentences, seed: arguments.seed, ..OpenOptions::default() };
+    let library = open(&paths, &options)?;
+    let server = Server::bind(library, &arguments.host, arguments.port, Limits::default())?;
+    announce(arguments, &server);
+    if arguments.open {
+        open_browser(&server.url());
+    }
+    server.run(interrupt::asked)?;
+    output::note("stopped");
+    Ok(())
+}
+
+fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Library, Failure> {
+    let mut bar: Option<(PathBuf, SentenceBar)> = None;
+    let library = Library::open(paths, options, &mut |path: &Path, progress| {
+        if bar.as_ref().is_none_or(|(shown, _)| shown != path) {
+            bar = Some((path.to_owned(), SentenceBar::new()));
+        }
+        if let Some((_, bar)) = &bar {
+            bar.show(progress);
+        }
+    })?;
+    Ok(library)
+}
+
+/// The URL first: whoever started the program in a script reads one line and goes on.
+fn announce(arguments: &Arguments, server: &Server) {
+    let url = server.url();
+    let summaries = server.library().summaries();
+    if arguments.json {
+        let models: Vec<_> = summaries.iter().map(|model| json!({ "name": model.name, "live": model.is_live })).collect();
+        output::result(&json!({ "url": url, "token": server.token(), "models": models }).to_string());
+    } else {
+        output::result(&url);
+    }
+    for model in summaries {
+        output::note(&format!("  {}: {}{}", model.name, model.description, if model.is_live { ", answers questions" } else { "" }));
+    }
+    if server.token().is_some() {
+        output::note("others can reach this address: who has the URL with its token can read all of the above");
+        if server.address().ip().is_unspecified() {
+            output::note("from elsewhere write this machine's IP address in place of localhost");
+        }
+    }
+    output::note("Ctrl-C stops it");
+}
+
+/// Every run under `runs/`, by name.
+fn runs_here() -> Result<Vec<PathBuf>, Failure> {
+    let folders = std::fs::read_dir(RUNS).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = folders.filter(|path| path.join("run.toml").is_file()).collect();
+    runs.sort();
+    if runs.is_empty() {
+        return Err(
+            Failure::refused("there is no run under runs/ and nothing else was named").hint("crosslens train one-to-one --arch aed")
+        );
+    }
+    Ok(runs)
+}
+
+/// As the user's system does it; without one that can, the URL is on the screen all the same.
+fn open_browser(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started = Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    if started.is_err() {
+        output::note(&format!("`{program}` cannot be started; open the URL yourself"));
+    }
+}
