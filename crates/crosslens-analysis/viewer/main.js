@@ -33,7 +33,10 @@ async function show(source) {
     return;
   }
   const id = stateNumber("report", reports.length - 1);
-  const entry = await source.report(id);
+  const entry = await source.report(id).catch((error) => {
+    fill(main, failed(error));
+    throw error;
+  });
   if (mine !== turn) return;
   const hasAtlas = entry.report.sites.length > 1;
   const wanted = state().view || (source.hasClaims ? "claims" : hasAtlas ? "atlas" : "head");
@@ -49,7 +52,7 @@ async function show(source) {
   try {
     await draw(main, context);
   } catch (error) {
-    if (mine === turn) fill(main, el("div", { class: "card", role: "alert" }, el("h1", {}, "This cannot be shown"), el("p", {}, error.message)));
+    if (mine === turn) fill(main, failed(error));
     throw error;
   } finally {
     left.forEach((action) => action());
@@ -64,6 +67,10 @@ async function show(source) {
   }
   document.documentElement.dataset.ready = String(mine);
   performance.mark("crosslens-shown");
+}
+
+function failed(error) {
+  return el("div", { class: "card", role: "alert" }, el("h1", {}, "This cannot be shown"), el("p", {}, error.message));
 }
 
 /** The element that had the focus was drawn anew: its successor gets it. */

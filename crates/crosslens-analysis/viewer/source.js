@@ -216,6 +216,15 @@ async function unpack(base64) {
   const binary = atob(base64);
   const bytes = new Uint8Array(binary.length);
   for (let place = 0; place < binary.length; place += 1) bytes[place] = binary.charCodeAt(place);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+  // Written by hand: a Blob's stream asks the browser's other processes for the bytes, which can fail where they are busy.
+  const stream = new DecompressionStream("gzip");
+  const writer = stream.writable.getWriter();
+  const written = Promise.all([writer.write(bytes), writer.close()]);
+  written.catch(() => {});
+  const [reader, chunks] = [stream.readable.getReader(), []];
+  for (let read = await reader.read(); !read.done; read = await reader.read()) chunks.push(read.value);
+  await written;
+  const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+  chunks.reduce((at, chunk) => (whole.set(chunk, at), at + chunk.length), 0);
+  return whole.buffer;
 }
