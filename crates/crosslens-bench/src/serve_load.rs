@@ -1,6 +1,6 @@
 //! Many live explanations at once, asked of a running `crosslens serve`.
 
-use std::io::{BufRead, BufReader, Error, Read, Write};
+use std::io::{BufRead, BufReader, Error, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
