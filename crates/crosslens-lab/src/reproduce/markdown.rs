@@ -93,8 +93,16 @@ pub fn asked(bound: Bound, floor: f64) -> String {
     }
 }
 
+/// The mean over the seeds and, of several, their deviation.
+pub fn found(claim: &ClaimOutcome) -> String {
+    claim.value.map_or("–".into(), |value| match claim.seeds.len() {
+        1 => number(value),
+        _ => format!("{} ± {}", number(value), number(claim.spread)),
+    })
+}
+
 fn row(claim: &ClaimOutcome) -> String {
-    let found = claim.value.map_or("–".into(), |value| format!("{} ± {}", number(value), number(claim.spread)));
+    let found = found(claim);
     let floor = claim.bound.zip(claim.floor).map_or("–".into(), |(bound, floor)| asked(bound, floor));
     let ClaimOutcome { id, origin, .. } = claim;
     format!("| [{id}](#{id}) | {origin} | {found} | {floor} | {} |", verdict(claim))

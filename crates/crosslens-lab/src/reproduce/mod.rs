@@ -25,7 +25,7 @@ pub use claims::CLAIMS;
 pub use collection::{Entry, Work};
 pub use figure::{Figure, Series};
 pub use looks::{Displacement, Looks};
-pub use markdown::{Circumstances, asked, markdown, number};
+pub use markdown::{Circumstances, asked, found, markdown, number};
 pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
 pub use specimens::{SPECIMENS, Scale, Specimen};
 pub use study::{GATE, Notes, Study, StudyError, StudySamples};

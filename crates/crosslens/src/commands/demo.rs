@@ -8,6 +8,7 @@ use crate::{interrupt, output};
 
 /// What `crosslens` does without a command.
 #[derive(clap::Args, Default)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// Without a command: train and explain everything again.
     #[arg(long)]

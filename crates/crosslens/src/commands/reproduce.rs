@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crosslens_lab::reproduce::{
-    CLAIMS, ClaimOutcome, ReproduceError, ReproduceOptions, Reproduction, Scale, asked, choose, markdown, number, reproduce,
+    CLAIMS, ClaimOutcome, ReproduceError, ReproduceOptions, Reproduction, Scale, asked, choose, found, markdown, number, reproduce,
 };
 
 use crate::failure::Failure;
@@ -101,10 +101,7 @@ fn table(reproduction: &Reproduction) -> Vec<String> {
 
 /// One line for a claim; where it fails, one for every number that does.
 fn row(claim: &ClaimOutcome) -> Vec<String> {
-    let found = claim.value.map_or("–".into(), |value| match claim.seeds.len() {
-        1 => number(value),
-        _ => format!("{} ± {}", number(value), number(claim.spread)),
-    });
+    let found = found(claim);
     let floor = claim.bound.zip(claim.floor).map_or("–".into(), |(bound, floor)| asked(bound, floor));
     let holds = match (claim.holds, claim.seeds.is_empty()) {
         (true, _) => "yes",
