@@ -159,7 +159,12 @@ impl Page {
         )?;
         write!(out, "<style>{style}</style>{body}")?;
         let reports: Vec<_> = self.entries.iter().map(Entry::summary).collect();
-        write_block(out, "index", "application/json", &index_text(&json!({ "title": title, "api": self.api, "claims": self.claims.is_some(), "reports": reports })))?;
+        write_block(
+            out,
+            "index",
+            "application/json",
+            &index_text(&json!({ "title": title, "api": self.api, "claims": self.claims.is_some(), "reports": reports })),
+        )?;
         if let Some(claims) = &self.claims {
             write_block(out, "claims", "application/octet-stream", claims)?;
         }

@@ -30,8 +30,8 @@ pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
 pub use specimens::{SPECIMENS, Scale, Specimen};
 pub use study::{GATE, Notes, Study, StudyError, StudySamples};
 
-use crate::{OpenError, ShowError};
 use crate::recorder::RecordedTrainError;
+use crate::{OpenError, ShowError};
 use collection::Collection;
 
 /// Is told what is done, and may ask to stop.

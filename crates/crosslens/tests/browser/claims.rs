@@ -28,7 +28,8 @@ fn claim(id: &'static str, value: f64, figure: Figure) -> ClaimOutcome {
 
 fn reproduction() -> Reproduction {
     let lines = vec![Series::by_step("one", &[0.1, 0.5, 0.4]), Series::by_step("two", &[0.3, f64::NAN, -0.2])];
-    let bars = Figure::bars("Bars.", "share", vec!["a".into(), "b".into()], vec![("one".into(), vec![0.2, 0.9]), ("two".into(), vec![0.1, -0.3])]);
+    let bars =
+        Figure::bars("Bars.", "share", vec!["a".into(), "b".into()], vec![("one".into(), vec![0.2, 0.9]), ("two".into(), vec![0.1, -0.3])]);
     let claims = vec![
         claim("lines", 0.97, Figure::lines("Lines.", "updates", "share", lines.clone())),
         claim("bars", 0.95, bars),
