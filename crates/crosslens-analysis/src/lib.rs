@@ -4,6 +4,7 @@
 mod attend;
 mod components;
 pub mod explain;
+pub mod figure;
 pub mod geometry;
 mod outcome;
 pub mod page;

@@ -26,6 +26,9 @@ pub struct Report {
     pub streams: Vec<StreamReport>,
     /// One explanation per attention head.
     pub sites: Vec<SiteReport>,
+    /// How the model was run again: `recorded`, `live` or `free`; null where it was not.
+    #[serde(default)]
+    pub rerun: Option<String>,
     /// The model run with its values made of some parts only; null where it cannot be run.
     pub values: Option<BTreeMap<String, Causal>>,
     /// The model run with half of its readout; null where it cannot be run, empty where the readout has one half.

@@ -1,13 +1,14 @@
 //! How attention formed while a network trained: what an explanation found at each checkpoint.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RecordingError;
 use crate::explain::Samples;
 use crate::report::{Report, SiteReport};
 use crate::storage::files;
+use crate::{N_TERMS, RecordingError};
 
 /// The schema this version writes.
 pub const TIMELINE_SCHEMA: &str = "crosslens-timeline/1";
@@ -31,13 +32,20 @@ impl Timeline {
         Self { schema: TIMELINE_SCHEMA.into(), points }
     }
 
-    /// Reads a `timeline.json`.
+    /// Reads a `timeline.json`; no checkpoint where there is no file.
     pub fn load(path: &Path) -> Result<Self, RecordingError> {
+        if !path.exists() {
+            return Ok(Self::new(Vec::new()));
+        }
         let text = files::read_bounded(path, MAX_BYTES)?;
         let timeline: Self =
             serde_json::from_slice(&text).map_err(|error| RecordingError::Damaged { path: path.to_owned(), what: error.to_string() })?;
         if timeline.schema != TIMELINE_SCHEMA {
             return Err(RecordingError::Schema { path: path.to_owned(), found: timeline.schema, known: TIMELINE_SCHEMA });
+        }
+        if let Some(pair) = timeline.points.windows(2).find(|pair| pair[0].step >= pair[1].step) {
+            let what = format!("step {} does not come after step {}", pair[1].step, pair[0].step);
+            return Err(RecordingError::Damaged { path: path.to_owned(), what });
         }
         Ok(timeline)
     }
@@ -77,9 +85,9 @@ pub struct SitePoint {
     pub head: usize,
     /// Centred shares: nine terms, `3 × part of the query + part of the key`, or six parts, the query's first; null where they are not exact.
     pub shares: Option<Vec<f64>>,
-    /// Total variation between attention rebuilt from temporal parts alone and the true one.
-    pub temporal_tv: Option<f64>,
-    /// Share of steps at which both look at the same key.
+    /// Total variation between rebuilt attention (`temporal`, `temporal+input`, `uniform`, …) and the true one.
+    pub tv: BTreeMap<String, f64>,
+    /// Share of steps at which attention rebuilt from temporal parts alone looks at the same key.
     pub temporal_argmax: Option<f64>,
     /// The verdict's label.
     pub verdict: String,
@@ -106,19 +114,23 @@ impl TimelinePoint {
 }
 
 impl SitePoint {
+    /// The share of temporal × temporal; of an additive map that of both temporal parts.
+    pub fn temporal(&self) -> Option<f64> {
+        self.shares.as_ref().map(|shares| if shares.len() == N_TERMS { shares[0] } else { shares[0] + shares[3] })
+    }
+
     fn of(site: &SiteReport, attention: Option<Vec<Vec<f32>>>) -> Self {
         let shares = site.shares.as_ref().and_then(|shares| match shares.parts.get("centred") {
             Some(parts) => Some([parts.query, parts.key].concat()),
             None => shares.tables.get("centred").map(|table| table.concat()),
         });
-        let rebuilt = site.rebuilt.get("temporal");
         Self {
             kind: site.kind.clone(),
             layer: site.layer,
             head: site.head,
             shares,
-            temporal_tv: rebuilt.map(|rebuilt| rebuilt.tv),
-            temporal_argmax: rebuilt.map(|rebuilt| rebuilt.argmax),
+            tv: site.rebuilt.iter().map(|(name, rebuilt)| (name.clone(), rebuilt.tv)).collect(),
+            temporal_argmax: site.rebuilt.get("temporal").map(|rebuilt| rebuilt.argmax),
             verdict: site.verdict.label.clone(),
             attention,
         }

@@ -121,7 +121,10 @@ export function centred({ values, nRows, nColumns }) {
 /** The largest size of any number. */
 export function largest(values) {
   let most = 0;
-  for (const value of values) most = Math.max(most, Math.abs(value));
+  for (let place = 0; place < values.length; place += 1) {
+    const size = values[place] < 0 ? -values[place] : values[place];
+    if (size > most) most = size;
+  }
   return most;
 }
 

@@ -308,14 +308,19 @@ class HeadView {
       const mask = this.mask;
       for (const preset of this.presets) preset.press.setAttribute("aria-pressed", String(preset.mask === mask && (!this.data.bias || preset.withBias === this.hasBias)));
       this.fillReadout();
-      fill(this.showChoice, choice("What the matrix shows", SHOWN.filter(([name]) => name !== "value" || this.data.valueNorms), this.show_, (name) => {
+      if (this.chosenShow !== this.show_) this.fillChoice();
+    }
+    this.heatmap.show(this.picture());
+  }
+
+  fillChoice() {
+    this.chosenShow = this.show_;
+    fill(this.showChoice, choice("What the matrix shows", SHOWN.filter(([name]) => name !== "value" || this.data.valueNorms), this.show_, (name) => {
         this.show_ = name;
         change({ show: name === "true" ? null : name }, { isQuiet: true });
         this.update();
         this.showChoice.querySelector(`[data-value="${name}"]`)?.focus();
       }));
-    }
-    this.heatmap.show(this.picture());
   }
 
   /** The small pictures, once for the lines shown. */

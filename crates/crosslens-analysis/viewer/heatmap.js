@@ -111,6 +111,7 @@ export class Heatmap {
     const scale = devicePixelRatio || 1;
     const [canvasWidth, canvasHeight] = [Math.round(this.seenWidth * scale), Math.round(this.seenHeight * scale)];
     if (this.canvas.width !== canvasWidth || this.canvas.height !== canvasHeight) {
+      this.labelled = null;
       this.canvas.width = canvasWidth;
       this.canvas.height = canvasHeight;
       this.canvas.style.width = `${this.seenWidth}px`;
@@ -137,7 +138,7 @@ export class Heatmap {
     const { left, top, cell } = this;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.fillStyle = scheme.paper;
-    context.fillRect(0, 0, this.seenWidth, this.seenHeight);
+    context.fillRect(left, top, this.seenWidth - left, this.seenHeight - top);
     // Only rows and columns in sight.
     const [x0, y0] = [this.scroller.scrollLeft, this.scroller.scrollTop];
     const first = { column: Math.max(0, Math.floor(x0 / cell)), row: Math.max(0, Math.floor(y0 / cell)) };
@@ -169,6 +170,14 @@ export class Heatmap {
     this.drawFocus(context, scheme, x0, y0);
     context.restore();
     this.drawLabels(context, scheme, rows, columns, first, last, x0, y0);
+  }
+
+  /** Whether labels are as they were drawn last; text is what costs most. */
+  hasLabels(scheme, rows, columns, focus, x0, y0) {
+    const now = [scheme, rows, columns, focus?.row, focus?.column, x0, y0, this.cell, this.seenWidth, this.seenHeight, this.canvas.width];
+    const isSame = this.labelled?.every((value, place) => value === now[place]) ?? false;
+    this.labelled = now;
+    return isSame;
   }
 
   drawLines(context, scheme, x, y, nColumns, nRows) {
@@ -227,6 +236,7 @@ export class Heatmap {
 
   drawLabels(context, scheme, rows, columns, first, last, x0, y0) {
     const focus = this.hover ?? this.pin;
+    if (this.hasLabels(scheme, rows, columns, focus, x0, y0)) return;
     const every = Math.max(1, Math.ceil((this.font - 0.5) / this.cell));
     context.fillStyle = scheme.paper;
     context.fillRect(0, 0, this.seenWidth, this.top);
@@ -277,7 +287,9 @@ export class Heatmap {
     context.fillText(written, this.left - 6, y);
     const used = context.measureText(written).width;
     context.fillStyle = scheme.muted;
-    context.fillText(cut(context, `${shownToken(line.before)} → `, room - used), this.left - 6 - used, y);
+    const arrow = context.measureText(" → ").width;
+    const read = cut(context, shownToken(line.before), room - used - arrow);
+    if (read) context.fillText(`${read} → `, this.left - 6 - used, y);
   }
 
   /** Whether its numbers are shares of attention, or differences of such. */

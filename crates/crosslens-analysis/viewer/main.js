@@ -9,8 +9,10 @@ import { headView } from "./head.js";
 import { componentsView } from "./components.js";
 import { trainingView } from "./training.js";
 import { compareView } from "./compare.js";
+import { claimsView } from "./claims.js";
 
 const VIEWS = [
+  ["claims", "Claims", claimsView, "what was tested and what came out"],
   ["atlas", "Atlas", atlasView, "all heads at a glance"],
   ["head", "Head", headView, "one head, one sentence, its terms"],
   ["components", "Components", componentsView, "where positions and tokens lie"],
@@ -31,11 +33,14 @@ async function show(source) {
     return;
   }
   const id = stateNumber("report", reports.length - 1);
-  const entry = await source.report(id);
+  const entry = await source.report(id).catch((error) => {
+    fill(main, failed(error));
+    throw error;
+  });
   if (mine !== turn) return;
   const hasAtlas = entry.report.sites.length > 1;
-  const wanted = state().view || (hasAtlas ? "atlas" : "head");
-  const [name, title, draw] = VIEWS.find(([view]) => view === wanted) ?? VIEWS[1];
+  const wanted = state().view || (source.hasClaims ? "claims" : hasAtlas ? "atlas" : "head");
+  const [name, title, draw] = VIEWS.find(([view]) => view === wanted) ?? VIEWS[2];
   navigation(source, id, name, hasAtlas);
   footer(entry);
   document.title = `${title} · ${source.title}`;
@@ -47,7 +52,7 @@ async function show(source) {
   try {
     await draw(main, context);
   } catch (error) {
-    if (mine === turn) fill(main, el("div", { class: "card", role: "alert" }, el("h1", {}, "This cannot be shown"), el("p", {}, error.message)));
+    if (mine === turn) fill(main, failed(error));
     throw error;
   } finally {
     left.forEach((action) => action());
@@ -64,6 +69,10 @@ async function show(source) {
   performance.mark("crosslens-shown");
 }
 
+function failed(error) {
+  return el("div", { class: "card", role: "alert" }, el("h1", {}, "This cannot be shown"), el("p", {}, error.message));
+}
+
 /** The element that had the focus was drawn anew: its successor gets it. */
 function refocus(main, { id, label, tag }) {
   const byId = id && document.getElementById(id);
@@ -74,7 +83,7 @@ function refocus(main, { id, label, tag }) {
 function navigation(source, id, chosen, hasAtlas) {
   const nav = document.getElementById("views");
   const had = nav.contains(document.activeElement) ? document.activeElement.dataset.view : null;
-  fill(nav, VIEWS.filter(([view]) => view !== "atlas" || hasAtlas).map(([view, title, , hint]) =>
+  fill(nav, VIEWS.filter(([view]) => (view !== "atlas" || hasAtlas) && (view !== "claims" || source.hasClaims)).map(([view, title, , hint]) =>
     el("a", { href: hashOf({ ...keptState(), view }), "data-view": view, title: hint, "aria-current": view === chosen ? "page" : undefined }, title)));
   if (had) nav.querySelector(`[data-view="${had}"]`)?.focus();
   const reports = source.reports();

@@ -6,6 +6,7 @@
 //                                sentences by their tokens: { number, source, fed, predicted, target, special, visible }
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
+//   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
 //   live                         null, or what only a running model can do, of reports whose summary says `live`:
 //       model(id)                              a promise of the model: { name, task, words, … }
 //       explain(id, sentence, options)         a promise of the number of a new sentence, `{ source, target }` or `{ sample }`: it joins
@@ -25,8 +26,9 @@ import { readSafetensors } from "./safetensors.js";
 class StaticSource {
   constructor() {
     const index = document.getElementById("crosslens-index");
-    const { title, reports } = index ? JSON.parse(index.textContent) : { title: "Crosslens", reports: [] };
+    const { title, reports, claims } = index ? JSON.parse(index.textContent) : { title: "Crosslens", reports: [] };
     this.title = title;
+    this.hasClaims = claims === true;
     this.live = null;
     this.list = reports.map((report, id) => ({ id, ...report }));
     this.cache = new Map();
@@ -52,6 +54,10 @@ class StaticSource {
     return this.once(`averages-${id}`, async (buffer) => averagesOf(readSafetensors(buffer), (await this.report(id)).report.sites.length));
   }
 
+  claims() {
+    return this.hasClaims ? this.once("claims", async (buffer) => JSON.parse(new TextDecoder().decode(buffer))) : null;
+  }
+
   /** Unpacks a block once. */
   once(block, read) {
     if (!this.cache.has(block)) this.cache.set(block, text(block).then(unpack).then(read));
@@ -62,7 +68,7 @@ class StaticSource {
 /** Asks a server. */
 class LiveSource {
   constructor(title, api) {
-    Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map() });
+    Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map(), hasClaims: false });
     this.live = {
       model: (id) => this.once(`models/${this.list[id].of}`, (response) => response.json()),
       explain: (id, sentence, options) => this.explain(id, { sentence, ...options }),
@@ -136,6 +142,10 @@ class LiveSource {
     return this.once(`reports/${id}/averages`, async (response) => averagesOf(readSafetensors(await response.arrayBuffer()), (await this.report(id)).report.sites.length));
   }
 
+  claims() {
+    return null;
+  }
+
   once(place, read) {
     if (!this.cache.has(place)) {
       const answer = this.ask(place).then(read);
@@ -187,7 +197,9 @@ function siteOf(arrays, site, isCausal) {
 /** Numbers kept in sixteen bits, each run of `size` in units of its own. */
 function scaled(values, scales, size) {
   if (!scales) return values;
-  return Float32Array.from(values, (value, place) => value * scales[Math.floor(place / size)]);
+  const out = new Float32Array(values.length);
+  for (let place = 0; place < out.length; place += 1) out[place] = values[place] * scales[Math.floor(place / size)];
+  return out;
 }
 
 /** The text of a block, which the browser may not have read yet. */
@@ -204,6 +216,15 @@ async function unpack(base64) {
   const binary = atob(base64);
   const bytes = new Uint8Array(binary.length);
   for (let place = 0; place < binary.length; place += 1) bytes[place] = binary.charCodeAt(place);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+  // Written by hand: a Blob's stream asks the browser's other processes for the bytes, which can fail where they are busy.
+  const stream = new DecompressionStream("gzip");
+  const writer = stream.writable.getWriter();
+  const written = Promise.all([writer.write(bytes), writer.close()]);
+  written.catch(() => {});
+  const [reader, chunks] = [stream.readable.getReader(), []];
+  for (let read = await reader.read(); !read.done; read = await reader.read()) chunks.push(read.value);
+  await written;
+  const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+  chunks.reduce((at, chunk) => (whole.set(chunk, at), at + chunk.length), 0);
+  return whole.buffer;
 }

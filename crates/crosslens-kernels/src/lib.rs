@@ -17,7 +17,7 @@ mod threads;
 pub use matrix::{Matrix, MatrixMut};
 pub use product::{Packed, Write, product, product_of_rows, transposed_product};
 pub use real::Real;
-pub use rows::{add, add_scaled, dots, dots_of, squared_norm, sum_rows};
+pub use rows::{add, add_scaled, dots, dots_of, fetch_ahead, squared_norm, sum_rows};
 pub use softmax::{log_sum_exp, softmax};
 pub use threads::Threads;
 

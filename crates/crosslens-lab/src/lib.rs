@@ -1,12 +1,15 @@
 //! What the program, the server and the Python package share: recipes by name, models by path, their recordings, sums and explanation.
 
 mod attending;
+pub mod demo;
 mod explaining;
 mod fitting;
 mod live;
 mod model;
 pub mod recipes;
+mod recorder;
 mod recording;
+pub mod reproduce;
 mod showing;
 
 pub use attending::{AttendError, AttendOptions, Sentence};
@@ -14,8 +17,9 @@ pub use explaining::{Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use live::{Asked, Feeds, LiveError, LiveModel, Rerun, Spelled};
 pub use model::{OpenError, Opened, TrainedModel};
+pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
-pub use showing::{ShowError, ShowOptions, Shown, TIMELINE_FILE};
+pub use showing::{ShowError, ShowOptions, Shown};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, tasks, train};

@@ -10,9 +10,6 @@ use crosslens_nets::train::{FolderError, Metrics, RunFolder};
 
 use crate::{OpenError, Opened, Sentences, TrainedModel, explain_recording};
 
-/// The file of a run folder that says what explanations found at its checkpoints.
-pub const TIMELINE_FILE: &str = "timeline.json";
-
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -68,7 +65,7 @@ impl Shown {
         shown.name = name_of(path);
         shown.explained.report.model.path = Some(path.to_string_lossy().into_owned());
         if path.is_dir() {
-            shown.timeline = timeline(&path.join(TIMELINE_FILE))?;
+            shown.timeline = timeline(path)?;
         }
         Ok(shown)
     }
@@ -77,7 +74,7 @@ impl Shown {
         let explained = Explained::load(path, options.explain.samples)?;
         let run = explained.report.model.path.as_ref().map(Path::new).filter(|run| RunFolder::at(run).holds_run());
         let (training, timeline) = match run {
-            Some(run) => (curves(&RunFolder::at(run))?, timeline(&run.join(TIMELINE_FILE))?),
+            Some(run) => (curves(&RunFolder::at(run))?, timeline(run)?),
             None => Default::default(),
         };
         Ok(Self { name: name_of(path), explained, training, timeline })
@@ -125,6 +122,8 @@ fn curves(folder: &RunFolder) -> Result<Vec<TrainingPoint>, FolderError> {
     Ok(folder.read_metrics()?.iter().map(point).collect())
 }
 
-fn timeline(path: &Path) -> Result<Option<Timeline>, RecordingError> {
-    if path.exists() { Timeline::load(path).map(Some) } else { Ok(None) }
+/// What was found at the checkpoints of a run; `None` where that was not recorded.
+fn timeline(run: &Path) -> Result<Option<Timeline>, RecordingError> {
+    let timeline = Timeline::load(&RunFolder::at(run).timeline_file())?;
+    Ok(Some(timeline).filter(|timeline| !timeline.points.is_empty()))
 }

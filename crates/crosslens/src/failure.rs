@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crosslens_lab::analysis::explain::{ExplainError, SaveError};
+use crosslens_lab::analysis::figure::FigureError;
 use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
-use crosslens_lab::{AttendError, OpenError, RecordRunError, ShowError};
+use crosslens_lab::{AttendError, OpenError, RecordRunError, RecordedTrainError, ShowError};
 use crosslens_server::{LibraryError, ServerError};
 
 use crate::choices::nearest;
@@ -46,7 +47,7 @@ impl Failure {
         self
     }
 
-    fn of(error: &dyn Error) -> Self {
+    pub(crate) fn of(error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -106,6 +107,17 @@ impl From<TrainError> for Failure {
             TrainError::Diverged { .. } => Self::of(&error).hint("a new run with a smaller training.learning_rate or optimizer.clip"),
             TrainError::AlreadyFurther { made, .. } => Self::of(&error).hint(format!("--steps {made} or more")),
             _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<RecordedTrainError> for Failure {
+    fn from(error: RecordedTrainError) -> Self {
+        match error {
+            RecordedTrainError::Train(error) => error.into(),
+            RecordedTrainError::Folder(error) => error.into(),
+            RecordedTrainError::Sums(error) => error.into(),
+            error => Self::of(&error),
         }
     }
 }
@@ -194,6 +206,43 @@ fn some_of(words: &[String]) -> String {
 impl From<ExplainError> for Failure {
     fn from(error: ExplainError) -> Self {
         Self::of(&error)
+    }
+}
+
+impl From<FigureError> for Failure {
+    fn from(error: FigureError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            FigureError::File(error) => error.into(),
+            FigureError::NoReport(_) | FigureError::NoSamples { .. } => {
+                failure.hint("write the report again: crosslens explain DIR --save report.json")
+            }
+            FigureError::LostSamples { .. } => {
+                failure.hint("put it back beside the report, or write both again: crosslens explain DIR --save report.json")
+            }
+            FigureError::UnknownSite { .. } => failure.hint("--site N, or --site LAYER.HEAD"),
+            FigureError::UnknownSample { n_samples, .. } => {
+                failure.hint(format!("--sample 0 to {}, or --sample average", n_samples.saturating_sub(1)))
+            }
+            FigureError::TooLarge { .. } => failure.hint("another --sample, a shorter one"),
+            FigureError::TooManySites { .. } => failure.hint("one of them with --site; `atlas` shows many"),
+            FigureError::Missing("geometry") => failure.hint("crosslens explain DIR --geometry --save report.json"),
+            FigureError::Width(_) => Self { code: 2, ..failure },
+            _ => failure,
+        }
+    }
+}
+
+#[cfg(feature = "pictures")]
+impl From<crosslens_lab::analysis::figure::pictures::PictureError> for Failure {
+    fn from(error: crosslens_lab::analysis::figure::pictures::PictureError) -> Self {
+        use crosslens_lab::analysis::figure::pictures::PictureError;
+        let failure = Self::of(&error);
+        match error {
+            PictureError::TooManyDots { .. } => failure.hint("a smaller --dpi or --width, or a .pdf, which has no dots"),
+            PictureError::Dpi(_) => Self { code: 2, ..failure },
+            _ => failure,
+        }
     }
 }
 

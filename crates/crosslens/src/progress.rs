@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use crosslens_lab::analysis::explain::{Phase, Progress};
+use crosslens_lab::reproduce::Work;
 use crosslens_lab::train::{Event, Metrics, Observer, Wish};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -55,13 +56,13 @@ impl Shown {
 impl Observer for Shown {
     fn observe(&mut self, event: Event<'_>) -> Wish {
         match event {
-            Event::Started { step, steps, parameters } => {
+            Event::Started { step, steps, parameters, .. } => {
                 self.start(step, steps);
                 if self.style == Style::Json {
                     output::note(&json!({"event": "started", "step": step, "steps": steps, "parameters": parameters}).to_string());
                 }
             }
-            Event::Updated { step, loss } => {
+            Event::Updated { step, loss, .. } => {
                 self.bar.set_position(step);
                 self.bar.set_message(self.message(loss));
             }
@@ -116,5 +117,65 @@ impl SentenceBar {
 impl Drop for SentenceBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// A bar over several networks, trained and explained one after the other.
+pub(crate) struct NetworkBar {
+    bar: ProgressBar,
+    /// Where the network at hand begins.
+    begin: u64,
+    about: String,
+}
+
+/// Of the bar for one network, and of that what explaining takes.
+const PER_NETWORK: u64 = 1000;
+const EXPLAINING: u64 = 100;
+
+impl NetworkBar {
+    pub(crate) fn new() -> Self {
+        const TEMPLATE: &str = "{bar:30} {percent} %, {eta} left  {msg}";
+        let bar = ProgressBar::no_length();
+        bar.set_style(ProgressStyle::with_template(TEMPLATE).expect("the template is written here").progress_chars("━╸ "));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, begin: 0, about: String::new() }
+    }
+
+    pub(crate) fn show(&mut self, work: Work<'_>) -> Wish {
+        match work {
+            Work::Network { number, of, about, seed, .. } => {
+                self.bar.set_length(of as u64 * PER_NETWORK);
+                self.begin = (number as u64 - 1) * PER_NETWORK;
+                self.bar.set_position(self.begin);
+                self.about = format!("{number}/{of} {about}, seed {seed}");
+                self.bar.set_message(self.about.clone());
+            }
+            Work::Training(Event::Started { steps, step, .. }) => self.train(step, steps),
+            Work::Training(Event::Evaluated(metrics)) => {
+                self.bar.set_message(format!("{}: phrases right {:.1} %", self.about, 100.0 * metrics.phrase_accuracy));
+            }
+            Work::Training(Event::Updated { step, steps, .. }) => self.train(step, steps),
+            Work::Explaining(progress) => {
+                self.bar.set_position(self.begin + PER_NETWORK - EXPLAINING + EXPLAINING * progress.done / progress.total.max(1));
+                self.bar.set_message(format!("{}: explaining", self.about));
+            }
+            Work::Missed { about, seed, phrase_accuracy, is_replaced } => {
+                let then = if is_replaced { "another seed is tried" } else { "its claims do not hold" };
+                let line = format!("{about}, seed {seed}: only {:.1} % of phrases right; {then}", 100.0 * phrase_accuracy);
+                self.bar.suspend(|| output::note(&line));
+            }
+            _ => {}
+        }
+        if interrupt::asked() { Wish::Stop } else { Wish::GoOn }
+    }
+
+    fn train(&self, step: u64, steps: u64) {
+        self.bar.set_position(self.begin + (PER_NETWORK - EXPLAINING) * step / steps.max(1));
+    }
+}
+
+impl Drop for NetworkBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crosslens_kernels::Real;
+use crosslens_kernels::{Real, vectorised};
 
 use super::graph::FEW;
 use super::solve::solve;
@@ -133,7 +133,12 @@ impl<F: Real> Components<F> {
 
     /// `χ[w]`; zero for a token never seen.
     pub fn input(&self, token: Token) -> &[F] {
-        self.row(token).map_or(&self.zeros, |row| self.input_row(row))
+        self.input_at(self.row(token))
+    }
+
+    /// `χ` of the token at that place, zero for one that has none.
+    pub(crate) fn input_at(&self, row: Option<usize>) -> &[F] {
+        row.map_or(&self.zeros, |row| self.input_row(row))
     }
 
     /// The place of a token among those that have an input part.
@@ -208,13 +213,18 @@ impl Sums {
 
     /// `χ[w] = (H[w] − Σ_t c[w,t] μ[t]) / (m[w] + λ)`, into `input`.
     pub(super) fn input_of(&self, token: &super::sums::TokenSum, temporal: &[f64], shrinkage: f64, input: &mut [f64]) {
-        input.copy_from_slice(&token.sum);
-        for &(step, times) in &token.steps {
-            let mean = &temporal[step as usize * self.d..][..self.d];
-            input.iter_mut().zip(mean).for_each(|(input, mean)| *input -= times as f64 * mean);
-        }
-        let factor = 1.0 / (token.count as f64 + shrinkage);
-        input.iter_mut().for_each(|input| *input *= factor);
+        vectorised(
+            #[inline(always)]
+            || {
+                input.copy_from_slice(&token.sum);
+                for &(step, times) in &token.steps {
+                    let mean = &temporal[step as usize * self.d..][..self.d];
+                    input.iter_mut().zip(mean).for_each(|(input, mean)| *input -= times as f64 * mean);
+                }
+                let factor = 1.0 / (token.count as f64 + shrinkage);
+                input.iter_mut().for_each(|input| *input *= factor);
+            },
+        );
     }
 
     /// Moves what all tokens of a piece have in common to its steps, so that `Σ m χ = 0` there.

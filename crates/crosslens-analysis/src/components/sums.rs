@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crosslens_kernels::vectorised;
+use crosslens_kernels::{fetch_ahead, vectorised};
 
 use crate::Token;
 
@@ -124,24 +124,26 @@ impl Sums {
         self.add_all(&[(tokens, states)]);
     }
 
-    /// Adds several sentences, step by step, so that a step's sum stays in the nearest cache.
+    /// Adds several sentences.
     ///
     /// Panics if the lengths do not fit.
     pub fn add_all(&mut self, sentences: &[(&[Token], &[f32])]) {
         let d = self.d;
         assert!(sentences.iter().all(|(tokens, states)| states.len() == tokens.len() * d), "one state a token");
-        let n_steps = sentences.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(0);
-        self.reach(n_steps);
-        for step in 0..n_steps {
-            for (tokens, states) in sentences.iter().filter(|(tokens, _)| tokens.len() > step) {
-                self.add_state(step, tokens[step], &states[step * d..][..d]);
+        self.reach(sentences.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(0));
+        for (tokens, states) in sentences {
+            let rows: Vec<usize> = tokens.iter().map(|&token| self.row(token)).collect();
+            for (step, state) in states.chunks_exact(d.max(1)).enumerate() {
+                if let Some(&next) = rows.get(step + 1) {
+                    fetch_ahead(&self.tokens[next].sum);
+                }
+                self.add_state(rows[step], step, state);
             }
         }
     }
 
-    fn add_state(&mut self, step: usize, token: Token, state: &[f32]) {
+    fn add_state(&mut self, row: usize, step: usize, state: &[f32]) {
         self.n[step] += 1;
-        let row = self.row(token);
         let sums = &mut self.tokens[row];
         sums.count += 1;
         count(&mut sums.steps, step as u32, 1);

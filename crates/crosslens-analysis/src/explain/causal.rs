@@ -1,10 +1,11 @@
 //! Runs a model again with its attention, its values or its readout changed.
 
-use super::measure::{Basis, Variant, n_content, variant_row};
+use super::Rerun;
+use super::measure::{Basis, Variant, VariantKind, n_content, variant_row};
 use crate::report::Causal;
 use crate::{
     Answer, AttentionRow, Breakdown, Components, Description, Fed, Intervene, Outcome, Pair, Part, RecordError, Recordable, Recorded, Side,
-    Token,
+    SiteSplit, Subset, Token,
 };
 
 /// Replaces the attention of one site by rows prepared for it.
@@ -23,6 +24,28 @@ impl Intervene for Replaced {
             weights.fill(0.0);
             weights.iter_mut().zip(replaced).for_each(|(weight, replaced)| *weight = *replaced);
         }
+    }
+}
+
+/// Rebuilds the attention of one site from the states as they are in this run.
+struct Rebuilt<'a> {
+    site: usize,
+    split: &'a SiteSplit<'a, f32>,
+    subset: Subset,
+    batch: &'a [Recorded],
+}
+
+impl Intervene for Rebuilt<'_> {
+    fn weights(&self, row: AttentionRow<'_>, weights: &mut [f32]) {
+        if row.site != self.site {
+            return;
+        }
+        let (mut breakdown, mut rebuilt) = (Breakdown::default(), Vec::new());
+        self.split.split_query(&self.batch[row.pair], row.query, row.query_state, row.key_states, &mut breakdown);
+        breakdown.sum(self.subset, 0, &mut rebuilt);
+        crosslens_kernels::softmax(&mut rebuilt);
+        weights.fill(0.0);
+        weights.iter_mut().zip(rebuilt).for_each(|(weight, rebuilt)| *weight = rebuilt);
     }
 }
 
@@ -125,7 +148,7 @@ impl Checks {
     }
 
     /// Runs one batch under every change.
-    pub(super) fn run(&mut self, model: &dyn Recordable, batch: &[Recorded], basis: &Basis<'_>, is_free: bool) -> Result<(), RecordError> {
+    pub(super) fn run(&mut self, model: &dyn Recordable, batch: &[Recorded], basis: &Basis<'_>, rerun: Rerun) -> Result<(), RecordError> {
         let description = model.description();
         let pairs: Vec<Pair> = batch
             .iter()
@@ -135,7 +158,7 @@ impl Checks {
             })
             .collect();
         let given: Vec<Vec<Token>> = batch.iter().map(|sentence| sentence.fed.clone()).collect();
-        let fed = if is_free { Fed::Own } else { Fed::Given(&given) };
+        let fed = if rerun == Rerun::Free { Fed::Own } else { Fed::Given(&given) };
         let run = |tally: &mut Tally, how: &dyn Intervene| -> Result<(), RecordError> {
             tally.add(description, batch, &pairs, &model.run(&pairs, fed, how)?);
             Ok(())
@@ -155,8 +178,11 @@ impl Checks {
                     rows.push(of_sentence.collect());
                 }
             }
-            for (rows, tally) in rows.into_iter().zip(&mut self.variants[site]) {
-                run(tally, &Replaced { site, rows })?;
+            for ((rows, variant), tally) in rows.into_iter().zip(&basis.variants[site]).zip(&mut self.variants[site]) {
+                match variant.kind {
+                    VariantKind::Rebuilt(subset) if rerun == Rerun::Live => run(tally, &Rebuilt { site, split, subset, batch })?,
+                    _ => run(tally, &Replaced { site, rows })?,
+                }
             }
         }
         for (_, keep, tally) in &mut self.values {

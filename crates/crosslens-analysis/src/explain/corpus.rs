@@ -45,7 +45,14 @@ impl Corpus for Live<'_> {
 
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
         let pairs: Vec<Pair> = sentences.clone().map(self.pair).collect();
-        let mut recorded = self.model.record(&pairs, self.fed)?;
+        let fed = match self.fed {
+            Fed::Given(lists) => {
+                let of_these = lists.get(sentences.start as usize..sentences.end as usize);
+                Fed::Given(of_these.ok_or_else(|| format!("{} lists of fed tokens are given for {} pairs", lists.len(), self.n_pairs))?)
+            }
+            other => other,
+        };
+        let mut recorded = self.model.record(&pairs, fed)?;
         recorded.iter_mut().zip(sentences).for_each(|(sentence, number)| sentence.number = number);
         Ok(recorded)
     }

@@ -39,7 +39,7 @@ impl Explained {
 }
 
 /// The file of samples beside a report. A report says its name and nothing more: a path that leads elsewhere is refused.
-fn beside(path: &Path, report: &Report) -> Result<Option<PathBuf>, RecordingError> {
+pub(crate) fn beside(path: &Path, report: &Report) -> Result<Option<PathBuf>, RecordingError> {
     let Some(name) = &report.samples else { return Ok(None) };
     if Path::new(name).file_name().is_none_or(|only| only != name.as_str()) {
         let what = format!("`samples` must be the name of a file beside it, not `{name}`");

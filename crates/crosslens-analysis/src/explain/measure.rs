@@ -18,6 +18,13 @@ pub(super) enum VariantKind {
     Average,
 }
 
+impl VariantKind {
+    /// Whether it is made without splitting any score.
+    pub(super) fn needs_no_terms(self) -> bool {
+        !matches!(self, Self::Rebuilt(_))
+    }
+}
+
 /// The attentions a site is compared with, by its map.
 pub(super) fn variants(is_additive: bool, has_bias: bool) -> Vec<Variant> {
     let made_of = |parts: &[Part]| VariantKind::Rebuilt(Subset::made_of(parts, is_additive));

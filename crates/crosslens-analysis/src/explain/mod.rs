@@ -13,7 +13,8 @@ mod save;
 mod verdict;
 
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
-pub use options::{ExplainError, Options, Phase, Progress, Rank};
+pub(crate) use load::beside;
+pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
 pub use passes::{Explained, explain};
 pub(crate) use passes::{batches, read};
 pub use ready::Ready;

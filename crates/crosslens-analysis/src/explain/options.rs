@@ -20,8 +20,8 @@ pub struct Options {
     pub seed: u64,
     /// Sentences the causal checks run on; 0 for no check.
     pub causal: u64,
-    /// Let the model feed itself in the causal checks, instead of what it read when it was recorded.
-    pub causal_free: bool,
+    /// How the model is run again in the causal checks.
+    pub rerun: Rerun,
     /// Sentences kept for the page.
     pub samples: usize,
     /// Worst sentences to list, and by what.
@@ -42,11 +42,34 @@ impl Default for Options {
             bootstrap: 0,
             seed: 0,
             causal: 1000,
-            causal_free: false,
+            rerun: Rerun::Recorded,
             samples: 8,
             rank: None,
             geometry: false,
             n_threads: 0,
+        }
+    }
+}
+
+/// How a model is run again with its attention rebuilt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rerun {
+    /// The attention is rebuilt from the recorded states, and the decoder reads what it read then.
+    #[default]
+    Recorded,
+    /// The decoder reads what it read then, and the attention is rebuilt from the states of this run, which earlier changes have moved.
+    Live,
+    /// The attention is rebuilt from the recorded states, and the decoder feeds itself.
+    Free,
+}
+
+impl Rerun {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Live => "live",
+            Self::Free => "free",
         }
     }
 }

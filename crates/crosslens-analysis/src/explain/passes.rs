@@ -108,7 +108,7 @@ pub fn explain(
         model: ModelReport { description: description.model.clone(), hash: description.model_hash.clone(), path: None },
         corpus: CorpusReport {
             pairs: second.n_sentences,
-            fitted_pairs: if given.is_some() { 0 } else { first.n_fitted },
+            fitted_pairs: given.map_or(first.n_fitted, n_summed),
             held_out: given.is_some() || options.held_out,
             source: String::new(),
         },
@@ -116,6 +116,7 @@ pub fn explain(
         components: ComponentsReport { estimator: options.estimator.name().into(), shrunk: options.shrinkage != Shrinkage::None },
         streams,
         sites,
+        rerun: checks.map(|_| options.rerun.name().into()),
         values: checks.map(|checks| checks.values.iter().map(|(name, _, tally)| ((*name).into(), tally.report())).collect()),
         readout: checks.map(|checks| checks.halves.iter().map(|(name, tally)| ((*name).into(), tally.report())).collect()),
         geometry,
@@ -123,6 +124,11 @@ pub fn explain(
         samples: None,
     };
     Ok(Explained { report, samples })
+}
+
+/// Sentences that sums were made of: each has a first step.
+fn n_summed(sums: &[Sums]) -> u64 {
+    sums.iter().filter_map(|sums| sums.step_counts().first().copied()).max().unwrap_or(0)
 }
 
 /// Whether a sentence belongs to the half that components are fitted on.
@@ -334,7 +340,7 @@ fn second_pass(
         {
             let checked = &batch[..batch.len().min((options.causal - second.checks.sentences) as usize)];
             let cannot = |source| ExplainError::Corpus { from: range.start, to: range.end, source: Box::new(source) };
-            second.checks.run(model, checked, &basis, options.causal_free).map_err(cannot)?;
+            second.checks.run(model, checked, &basis, options.rerun).map_err(cannot)?;
             progress(Progress { phase: Phase::Checking, done: range.end, total });
         } else {
             progress(Progress { phase: Phase::Splitting, done: range.end, total });
@@ -448,7 +454,8 @@ fn site_report(
     let error = ErrorReport { score: totals.error / totals.highest.max(f64::MIN_POSITIVE), attention: totals.attention_error };
     let total = sum(&totals.by_step).filter(|_| error.worst() <= MAX_ERROR);
     let mut rebuilt = BTreeMap::new();
-    for (place, variant) in totals.variants.iter().enumerate() {
+    // Terms that do not add up rebuild nothing.
+    for (place, variant) in totals.variants.iter().enumerate().filter(|(_, variant)| total.is_some() || variant.kind.needs_no_terms()) {
         let [all, content] = totals.closeness[place].map(|tally| tally.mean());
         let causal = checks.map(|checks| checks.variants[number][place].report());
         let content = ContentCloseness { tv: content.total_variation, kl: content.kl, argmax: content.argmax };
@@ -480,7 +487,7 @@ fn site_report(
         rebuilt,
         verdict: Verdict { label: String::new(), text: String::new() },
     };
-    report.verdict = verdict(&report, task, checks.map(|checks| checks.plain.report().word_accuracy));
+    report.verdict = verdict(&report, task, checks.map(|checks| checks.plain.report()).as_ref());
     report
 }
 

@@ -2,7 +2,7 @@
 
 use super::causal::Replaced;
 use super::samples::{Sample, Samples};
-use crate::{Breakdown, Components, Description, Intervene, Recorded, SiteSplit, SplitError, Subset};
+use crate::{Breakdown, Components, Description, Intervene, Recorded, Site, SiteSplit, SplitError, Subset};
 
 /// Every site of a model with its components carried through its score map.
 pub struct Ready<'a> {
@@ -14,7 +14,7 @@ pub struct Ready<'a> {
 impl<'a> Ready<'a> {
     /// Prepares all sites; `components` are by stream.
     pub fn new(description: &'a Description, components: &'a [Components<f32>]) -> Result<Self, SplitError> {
-        let prepare = |site| SiteSplit::new(description, site, &components[site.query], &components[site.key]);
+        let prepare = |site: &'a Site| SiteSplit::new(description, site, &components[site.query], &components[site.key]);
         Ok(Self { description, splits: description.sites.iter().map(prepare).collect::<Result<_, _>>()? })
     }
 

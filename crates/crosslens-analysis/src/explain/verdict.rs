@@ -24,8 +24,10 @@ fn percent(share: f64) -> String {
 
 /// Judges a site: the model must do its task, the shares must point one way, and running the model again must agree.
 ///
-/// `rerun` is the share of words right when the model is run again with nothing changed, on the sentences of the causal checks.
-pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<f64>) -> Verdict {
+/// Without a target the model is judged by what it wrote: it does its task if its own words cost it less than under uniform attention.
+///
+/// `rerun` is what the model does when it is run again with nothing changed, on the sentences of the causal checks.
+pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<&Causal>) -> Verdict {
     if site.error.worst() > super::passes::MAX_ERROR {
         return say(
             "not exact",
@@ -39,19 +41,28 @@ pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<f64>) 
     if !task.can_rerun {
         return say("not rerun", format!("{tendency}; the model is not at hand to be run again"));
     }
-    let Some(accuracy) = task.word_accuracy else {
-        return say("task not assessed", format!("{tendency}; there is no target to judge the model by"));
-    };
-    if accuracy < DOES_ITS_TASK {
-        return say(
-            "task not done",
-            format!("the model gets {} of the words right, so its attention is not judged; {tendency}", percent(accuracy)),
-        );
+    match task.word_accuracy {
+        None if !beats_uniform(site, rerun) => {
+            return say("task not assessed", format!("{tendency}; there is no target, and uniform attention costs the model nothing"));
+        }
+        Some(accuracy) if accuracy < DOES_ITS_TASK => {
+            return say(
+                "task not done",
+                format!("the model gets {} of the words right, so its attention is not judged; {tendency}", percent(accuracy)),
+            );
+        }
+        _ => {}
     }
-    match rerun.and_then(|accuracy| Kept::of(site, accuracy)) {
+    match rerun.and_then(|rerun| Kept::of(site, rerun.word_accuracy)) {
         None => say("not rerun", format!("{tendency}; no causal check was run")),
         Some(kept) => judged(&evidence, &kept),
     }
+}
+
+/// Whether what the model wrote is likelier to it than under uniform attention.
+fn beats_uniform(site: &SiteReport, rerun: Option<&Causal>) -> bool {
+    let uniform = site.rebuilt.get("uniform").and_then(|rebuilt| rebuilt.causal.as_ref());
+    rerun.zip(uniform).is_some_and(|(rerun, uniform)| rerun.loss < uniform.loss)
 }
 
 /// What the shares say.
@@ -219,12 +230,16 @@ mod tests {
 
     const DONE: TaskReport = TaskReport { word_accuracy: Some(1.0), phrase_accuracy: Some(1.0), loss: None, can_rerun: true };
 
+    fn right(word_accuracy: f64) -> Causal {
+        Causal { word_accuracy, ..Causal::default() }
+    }
+
     fn corner(temporal: f64, input: f64) -> [[f64; 3]; 3] {
         [[temporal, 0.0, 0.0], [0.0, input, 0.0], [0.0, 0.0, 1.0 - temporal - input]]
     }
 
     fn label(site: &SiteReport) -> String {
-        verdict(site, &DONE, Some(1.0)).label
+        verdict(site, &DONE, Some(&right(1.0))).label
     }
 
     #[test]
@@ -240,7 +255,7 @@ mod tests {
     /// A constant query looks at the same places at every step: all of its temporal share is the mean's.
     #[test]
     fn a_constant_query_is_salient_not_positional() {
-        let verdict = verdict(&site(corner(0.95, 0.0), 0.93, &words(1.0, 1.0, 0.3)), &DONE, Some(1.0));
+        let verdict = verdict(&site(corner(0.95, 0.0), 0.93, &words(1.0, 1.0, 0.3)), &DONE, Some(&right(1.0)));
         assert_eq!(verdict.label, "salient");
         assert!(verdict.text.contains("95 %") && verdict.text.contains("93 % the same at every step"), "{}", verdict.text);
     }
@@ -248,7 +263,7 @@ mod tests {
     /// Position alone suffices though the shares do not point to it: neither positional nor "only" so much.
     #[test]
     fn shares_and_causal_check_must_agree() {
-        let verdict = verdict(&site(corner(0.5, 0.4), 0.0, &words(0.97, 0.99, 0.5)), &DONE, Some(1.0));
+        let verdict = verdict(&site(corner(0.5, 0.4), 0.0, &words(0.97, 0.99, 0.5)), &DONE, Some(&right(1.0)));
         assert_eq!(verdict.label, "mixed");
         assert!(!verdict.text.contains("only"), "{}", verdict.text);
     }
@@ -260,7 +275,7 @@ mod tests {
         biased.extend([("temporal+bias", 0.99), ("temporal+input+bias", 0.99)]);
         let mut site = site(corner(0.1, 0.1), 0.0, &biased);
         site.shares.as_mut().expect("given").position_bias = 0.7;
-        let verdict = verdict(&site, &DONE, Some(1.0));
+        let verdict = verdict(&site, &DONE, Some(&right(1.0)));
         assert_eq!(verdict.label, "positional");
         assert!(verdict.text.contains("70 % the bias of positions"), "{}", verdict.text);
     }
@@ -269,17 +284,31 @@ mod tests {
     #[test]
     fn what_is_kept_is_kept_of_the_words_right_on_the_sentences_run_again() {
         let site = site(corner(0.9, 0.05), 0.0, &words(0.88, 0.88, 0.4));
-        assert_eq!(verdict(&site, &DONE, Some(0.96)).label, "positional");
-        assert_eq!(verdict(&site, &DONE, Some(1.0)).label, "mixed");
+        assert_eq!(verdict(&site, &DONE, Some(&right(0.96))).label, "positional");
+        assert_eq!(verdict(&site, &DONE, Some(&right(1.0))).label, "mixed");
         assert_eq!(verdict(&site, &DONE, None).label, "not rerun");
+    }
+
+    /// Without a target, what the model wrote must be likelier to it than under uniform attention.
+    #[test]
+    fn a_model_without_target_is_judged_by_its_own_words() {
+        let untold = TaskReport { word_accuracy: None, phrase_accuracy: None, ..DONE };
+        let mut site = site(corner(0.9, 0.05), 0.0, &words(0.99, 0.99, 0.4));
+        let rerun = Causal { loss: 0.2, ..right(1.0) };
+        let mut with_uniform = |loss: f64| {
+            site.rebuilt.get_mut("uniform").and_then(|uniform| uniform.causal.as_mut()).expect("given").loss = loss;
+            verdict(&site, &untold, Some(&rerun)).label
+        };
+        assert_eq!(with_uniform(0.9), "positional");
+        assert_eq!(with_uniform(0.2), "task not assessed");
     }
 
     #[test]
     fn what_is_missing_is_said() {
         let mut site = site(corner(0.9, 0.05), -0.001, &words(0.99, 0.99, 0.4));
         let poor = TaskReport { word_accuracy: Some(0.5), ..DONE };
-        assert_eq!(verdict(&site, &poor, Some(0.5)).label, "task not done");
-        assert_eq!(verdict(&site, &TaskReport { word_accuracy: None, ..DONE }, Some(0.5)).label, "task not assessed");
+        assert_eq!(verdict(&site, &poor, Some(&right(0.5))).label, "task not done");
+        assert_eq!(verdict(&site, &TaskReport { word_accuracy: None, ..DONE }, Some(&right(0.5))).label, "task not assessed");
         assert_eq!(verdict(&site, &TaskReport { can_rerun: false, ..DONE }, None).label, "not rerun");
         site.error.attention = Some(f64::NAN);
         assert_eq!(label(&site), "not exact");

@@ -60,6 +60,7 @@ pub(crate) fn describe(seen: &Seen<'_>) -> GeometryReport {
         frames: frames.iter().map(|frame| frame.report(seen.description)).collect(),
         streams: (0..seen.components.len()).map(|stream| stream_geometry(seen, stream, &frames)).collect(),
         readout: seen.description.readout.as_ref().map(|readout| readout_geometry(seen, readout, &frames, &mut notes)),
+        plane: seen.description.readout.as_ref().and_then(|readout| plane(seen, readout)),
         cosines: cosines(seen, &mut notes),
         subspaces: subspaces(seen),
         null_input: Vec::new(),
@@ -198,6 +199,30 @@ fn readout_geometry(seen: &Seen<'_>, readout: &Readout, frames: &[Frame], notes:
         between_halves: has_both.then(|| state.iter().zip(&context).map(|(state, context)| angle(state, context)).collect()),
         arrows: frame.map(|pca| context.iter().map(|readout| pca.along(readout)).collect()),
     }
+}
+
+/// Nothing for fewer than two words.
+fn plane(seen: &Seen<'_>, readout: &Readout) -> Option<PlaneReport> {
+    let description = seen.description;
+    let site = description.sites.iter().find(|site| site.kind == SiteKind::Cross && site.value.is_none())?;
+    let stream = &description.streams[site.key];
+    let content = (0..readout.map.d_out as Token).filter(|&word| is_content(&description.target, word));
+    let words: Vec<Token> = content.take(MAX_READOUTS).collect();
+    if words.len() < 2 || stream.d != readout.d_context {
+        return None;
+    }
+    let readouts = word_readouts(readout, Half::Context, &words);
+    let pca = Pca::of(&readouts).ok()?;
+    let input = |token: Token| -> PlacedToken {
+        let component: Vec<f64> = seen.components[site.key].input(token).iter().map(|&x| f64::from(x)).collect();
+        PlacedToken { token, name: description.words(stream.side).name(token).into_owned(), at: pca.along(&component) }
+    };
+    Some(PlaneReport {
+        stream: stream.name.clone(),
+        shares: pca.shares(3),
+        inputs: most_frequent(&seen.sums[site.key], MAX_PLACED, |_| true).into_iter().map(input).collect(),
+        readouts: readouts.iter().map(|readout| pca.place(readout)).collect(),
+    })
 }
 
 fn cosines(seen: &Seen<'_>, notes: &mut Vec<String>) -> Vec<CosinesReport> {

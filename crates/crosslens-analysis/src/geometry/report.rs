@@ -13,6 +13,9 @@ pub struct GeometryReport {
     pub streams: Vec<StreamGeometry>,
     /// The words' readouts; null where the readout is not one linear map.
     pub readout: Option<ReadoutGeometry>,
+    /// The plane of the readouts, with input components in it; left out where values do not reach the readout as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plane: Option<PlaneReport>,
     /// Input components beside readouts, by cross-attention head whose values reach the readout as they are.
     pub cosines: Vec<CosinesReport>,
     /// Angles between the temporal paths of the two sides, by pair of streams of the same width.
@@ -100,6 +103,19 @@ pub struct ReadoutGeometry {
     pub between_halves: Option<Vec<f64>>,
     /// The context readouts as arrows in the frame of the encoder's states; null where widths differ.
     pub arrows: Option<Vec<[f64; 3]>>,
+}
+
+/// The axes along which context readouts of content words differ most, three at most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlaneReport {
+    /// The stream whose input components are given.
+    pub stream: String,
+    /// Shares of the readouts' variance along the axes.
+    pub shares: Vec<f64>,
+    /// Input components, the most frequent tokens first.
+    pub inputs: Vec<PlacedToken>,
+    /// Readouts about their mean, in the order of [`ReadoutGeometry::words`].
+    pub readouts: Vec<[f64; 3]>,
 }
 
 /// One half of the readouts.

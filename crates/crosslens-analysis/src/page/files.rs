@@ -30,6 +30,7 @@ pub(super) const MODULES: &[Module] = modules![
     "components.js",
     "training.js",
     "compare.js",
+    "claims.js",
     "main.js",
 ];
 

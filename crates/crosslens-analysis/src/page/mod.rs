@@ -52,6 +52,8 @@ pub struct Page {
     title: Option<String>,
     /// Where a live server answers, relative to the page.
     api: Option<String>,
+    /// What a reproduction found, compressed.
+    claims: Option<String>,
     entries: Vec<Entry>,
 }
 
@@ -109,6 +111,11 @@ impl Page {
         self
     }
 
+    /// Adds the claims of a reproduction, as `reproduce.json` has them; they open first.
+    pub fn claims(self, claims: &serde_json::Value) -> Self {
+        Self { claims: Some(packed(claims.to_string().as_bytes())), ..self }
+    }
+
     /// Makes it the page of a server whose JSON API answers below `api`, such as `api/`; requests may go there and nowhere else.
     pub fn live(self, api: impl Into<String>) -> Self {
         Self { api: Some(api.into()), ..self }
@@ -152,7 +159,15 @@ impl Page {
         )?;
         write!(out, "<style>{style}</style>{body}")?;
         let reports: Vec<_> = self.entries.iter().map(Entry::summary).collect();
-        write_block(out, "index", "application/json", &index_text(&json!({ "title": title, "api": self.api, "reports": reports })))?;
+        write_block(
+            out,
+            "index",
+            "application/json",
+            &index_text(&json!({ "title": title, "api": self.api, "claims": self.claims.is_some(), "reports": reports })),
+        )?;
+        if let Some(claims) = &self.claims {
+            write_block(out, "claims", "application/octet-stream", claims)?;
+        }
         for (number, entry) in self.entries.iter().enumerate().take(1) {
             entry.write_report(out, number)?;
         }

@@ -102,10 +102,9 @@ fn a_sentence_comes_back_from_its_block() {
 fn many_numbers_are_kept_in_sixteen_bits() {
     let mut many = samples(1.0);
     many.sentences[0].shapes[0] = (500, 1000);
-    for list in [&mut many.sentences[0].attention[0], &mut many.sentences[0].value_weighted[0]] {
-        *list = vec![0.001; 500_000];
-    }
-    many.sentences[0].pieces[0] = (0..4_500_000).map(|i| ((i * 7919) % 1000) as f32 / 100.0 - 5.0).collect();
+    many.sentences[0].attention[0] = vec![0.001; 500_000];
+    many.sentences[0].value_weighted[0] = vec![0.001; 500_000];
+    many.sentences[0].pieces[0] = (0..4_500_000u64).map(|i| ((i * 7919) % 1000) as f32 / 100.0 - 5.0).collect();
     let data = sample_bytes(&many, &many.sentences[0]);
     let arrays = safetensors::SafeTensors::deserialize(&data).expect("safetensors");
     let scale = f32::from_le_bytes(arrays.tensor("sites.0.pieces.scale").expect("scales").data()[..4].try_into().expect("four"));

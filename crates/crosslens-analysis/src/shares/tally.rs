@@ -2,7 +2,7 @@
 
 use crosslens_kernels::{Real, vectorised};
 
-use crate::split::Breakdown;
+use crate::split::{Breakdown, N_TERMS};
 
 /// Sums over query rows. Every one of them adds up over rows, sentences and shards, and may be weighted, so that shares merge and can be
 /// resampled.
@@ -114,32 +114,33 @@ impl ShareTally {
         }
         self.sums[ROWS] += 1.0;
         let n = self.n_pieces;
-        let mut means = vec![0.0; n];
+        let mut means = [0.0; N_TERMS];
+        let means = &mut means[..n];
         vectorised(
             #[inline(always)]
             || {
                 let share = 1.0 / n_keys as f64;
-                let mean = F::of(sum(score).to_f64() * share);
-                let deviations: Vec<F> = score.iter().map(|&score| score - mean).collect();
+                let mean = F::of(moments(score, score, F::ZERO).0.to_f64() * share);
                 // Rounding leaves the deviations a small sum, which a large constant in a piece would blow up.
-                let left_over = sum(&deviations).to_f64() * share;
-                let moments = |piece: &[F]| {
-                    let mean = sum(piece).to_f64() * share;
-                    (mean, dot(piece, &deviations).to_f64() * share - mean * left_over)
+                let (sum, product) = moments(score, score, mean);
+                let left_over = (sum.to_f64() - mean.to_f64() * n_keys as f64) * share;
+                self.sums[VARIANCE] += product.to_f64() * share - sum.to_f64() * share * left_over;
+                let mut add = |place: usize, piece: &[F]| {
+                    let (sum, product) = moments(piece, score, mean);
+                    let mean = sum.to_f64() * share;
+                    self.sums[place] += product.to_f64() * share - mean * left_over;
+                    mean
                 };
-                self.sums[VARIANCE] += moments(score).1;
                 for (piece, mean) in means.iter_mut().enumerate() {
-                    let covariance;
-                    (*mean, covariance) = moments(breakdown.piece(piece, query));
-                    self.sums[FIRST + piece] += covariance;
+                    *mean = add(FIRST + piece, breakdown.piece(piece, query));
                 }
-                self.sums[FIRST + n] += moments(breakdown.bias(query)).1;
+                add(FIRST + n, breakdown.bias(query));
                 for part in 0..3 {
-                    self.sums[FIRST + n + 1 + part] += moments(breakdown.mean_piece(part, query)).1;
+                    add(FIRST + n + 1 + part, breakdown.mean_piece(part, query));
                 }
             },
         );
-        self.add_top(breakdown, query, score, &means);
+        self.add_top(breakdown, query, score, means);
     }
 
     fn add_top<F: Real>(&mut self, breakdown: &Breakdown<F>, query: usize, score: &[F], means: &[f64]) {
@@ -157,14 +158,12 @@ impl ShareTally {
                 let value = |piece: usize| breakdown.piece(piece, query)[place].to_f64();
                 let total: f64 = (0..n).map(|piece| value(piece).abs()).sum();
                 let centred: f64 = means.iter().enumerate().map(|(piece, mean)| (value(piece) - mean).abs()).sum();
+                let per_total = if total >= f64::MIN_POSITIVE { share / total } else { 0.0 };
+                let per_centred = if is_varied && centred >= f64::MIN_POSITIVE { share / centred } else { 0.0 };
                 for (piece, mean) in means.iter().enumerate() {
-                    if total > 0.0 {
-                        self.sums[from + piece] += share * value(piece).abs() / total;
-                        self.sums[from + n + piece] += share * value(piece) / total;
-                    }
-                    if is_varied && centred > 0.0 {
-                        self.sums[from + 2 * n + piece] += share * (value(piece) - mean).abs() / centred;
-                    }
+                    self.sums[from + piece] += value(piece).abs() * per_total;
+                    self.sums[from + n + piece] += value(piece) * per_total;
+                    self.sums[from + 2 * n + piece] += (value(piece) - mean).abs() * per_centred;
                 }
             }
             from += 3 * n + PER_TOP;
@@ -175,24 +174,22 @@ impl ShareTally {
 /// Sums kept apart, so that loops vectorise in a fixed order.
 const PARTIAL_SUMS: usize = 8;
 
+/// `Σ p` and `Σ p·(s − mean)` over the places of `piece`, which may be none.
 #[inline(always)]
-fn sum<F: Real>(values: &[F]) -> F {
-    let mut sums = [F::ZERO; PARTIAL_SUMS];
-    for values in values.chunks(PARTIAL_SUMS) {
-        sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += value);
-    }
-    sums.into_iter().sum()
-}
-
-#[inline(always)]
-fn dot<F: Real>(left: &[F], right: &[F]) -> F {
-    let mut sums = [F::ZERO; PARTIAL_SUMS];
-    for (left, right) in left.chunks(PARTIAL_SUMS).zip(right.chunks(PARTIAL_SUMS)) {
-        for ((sum, &a), &b) in sums.iter_mut().zip(left).zip(right) {
-            *sum += a * b;
+fn moments<F: Real>(piece: &[F], score: &[F], mean: F) -> (F, F) {
+    let (mut sums, mut products) = ([F::ZERO; PARTIAL_SUMS], [F::ZERO; PARTIAL_SUMS]);
+    let ((blocks, rest), (score_blocks, score_rest)) = (piece.as_chunks::<PARTIAL_SUMS>(), score.as_chunks::<PARTIAL_SUMS>());
+    for (piece, score) in blocks.iter().zip(score_blocks) {
+        for i in 0..PARTIAL_SUMS {
+            sums[i] += piece[i];
+            products[i] += piece[i] * (score[i] - mean);
         }
     }
-    sums.into_iter().sum()
+    for (i, (&piece, &score)) in rest.iter().zip(score_rest).enumerate() {
+        sums[i] += piece;
+        products[i] += piece * (score - mean);
+    }
+    (sums.into_iter().sum(), products.into_iter().sum())
 }
 
 /// The places of the `n` highest scores, highest first, the earlier among equals.

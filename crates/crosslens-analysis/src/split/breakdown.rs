@@ -1,6 +1,6 @@
 //! The pieces of every score of a sentence.
 
-use crosslens_kernels::{Matrix, MatrixMut, Real, dots, dots_of};
+use crosslens_kernels::{Matrix, MatrixMut, Real, dots, dots_of, vectorised};
 
 use super::known::Known;
 use super::mapped::{Mapped, Parts, Residuals};
@@ -41,6 +41,8 @@ pub enum SplitError {
 /// The pieces of all scores of one sentence at one site; a workspace that is filled again and again.
 #[derive(Clone, Debug, Default)]
 pub struct Breakdown<F> {
+    /// The step of the first query.
+    first_query: usize,
     n_queries: usize,
     n_keys: usize,
     n_pieces: usize,
@@ -93,23 +95,48 @@ impl<'a, F: Real> SiteSplit<'a, F> {
 
     /// Splits all scores of a sentence.
     pub fn split(&self, sentence: &Recorded, breakdown: &mut Breakdown<F>) {
-        let (query, key) = (&self.description.streams[self.site.query], &self.description.streams[self.site.key]);
-        let query_tokens = sentence.tokens(query, self.description.words(query.side));
+        let query = &self.description.streams[self.site.query];
+        let tokens = sentence.tokens(query, self.description.words(query.side));
+        self.split_from(0, (&tokens, &sentence.states[self.site.query]), (sentence, &sentence.states[self.site.key]), breakdown);
+    }
+
+    /// Splits the scores of one query of a sentence whose states are not those recorded; in the breakdown it is query 0.
+    pub fn split_query(&self, sentence: &Recorded, query: usize, query_state: &[f32], key_states: &[f32], breakdown: &mut Breakdown<F>) {
+        let stream = &self.description.streams[self.site.query];
+        let tokens = sentence.tokens(stream, self.description.words(stream.side));
+        self.split_from(query, (&tokens[query..=query], query_state), (sentence, key_states), breakdown);
+    }
+
+    fn split_from(
+        &self,
+        first_query: usize,
+        (query_tokens, query_states): (&[Token], &[f32]),
+        (sentence, key_states): (&Recorded, &[f32]),
+        breakdown: &mut Breakdown<F>,
+    ) {
+        let key = &self.description.streams[self.site.key];
         let key_tokens = sentence.tokens(key, self.description.words(key.side));
+        breakdown.first_query = first_query;
         (breakdown.n_queries, breakdown.n_keys) = (query_tokens.len(), key_tokens.len());
         breakdown.visible = Some(self.site.visible);
         self.fill_bias(breakdown);
         let Breakdown { n_pieces, pieces, mean, query, key, .. } = breakdown;
-        let queries = self.query.split(&query_tokens, &sentence.states[self.site.query], query);
-        let keys = self.key.split(&key_tokens, &sentence.states[self.site.key], key);
+        let queries = self.query.split(first_query, query_tokens, query_states, query);
+        let keys = self.key.split(0, &key_tokens, key_states, key);
         if self.vector.is_empty() {
             *n_pieces = N_TERMS;
             pieces.resize(N_TERMS * query_tokens.len() * key_tokens.len(), F::ZERO);
-            match self.known.as_ref().filter(|known| known.covers(query_tokens.len(), key_tokens.len())) {
-                Some(known) => self.fill_unknown_terms(known, (&queries, &query_tokens), (&keys, &key_tokens), pieces),
-                None => self.fill_terms(&queries, &keys, pieces),
+            mean.resize(3 * key_tokens.len(), F::ZERO);
+            match self.known.as_ref().filter(|known| first_query == 0 && known.covers(query_tokens.len(), key_tokens.len())) {
+                Some(known) => {
+                    self.fill_unknown_terms(known, &queries, &keys, pieces);
+                    self.fill_unknown_mean(known, &keys, mean);
+                }
+                None => {
+                    self.fill_terms(&queries, &keys, pieces);
+                    self.fill_mean(&keys.all().concat(), mean);
+                }
             }
-            self.fill_mean(&keys, mean);
         } else {
             *n_pieces = N_PARTS;
             mean.clear();
@@ -124,14 +151,8 @@ impl<'a, F: Real> SiteSplit<'a, F> {
     }
 
     /// The terms that depend on the sentence in three products, the others from the tables.
-    fn fill_unknown_terms(
-        &self,
-        known: &Known<F>,
-        (queries, query_tokens): (&Parts<'_, F>, &[Token]),
-        (keys, key_tokens): (&Parts<'_, F>, &[Token]),
-        pieces: &mut [F],
-    ) {
-        let (n_queries, n_keys) = (query_tokens.len(), key_tokens.len());
+    fn fill_unknown_terms(&self, known: &Known<F>, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut [F]) {
+        let (n_queries, n_keys) = (queries.rows.len(), keys.rows.len());
         let width = 3 * n_keys;
         let mut block = |row: usize, column: usize, queries: &[&[F]], keys: &[&[F]]| {
             let result = MatrixMut::strided(&mut pieces[row * width + column..], queries.len(), keys.len(), width);
@@ -143,24 +164,29 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         for (query, row) in pieces.chunks_exact_mut(width).take(n_queries).enumerate() {
             row[..n_keys].copy_from_slice(&known.temporal(query)[..n_keys]);
         }
-        for (row, &token) in pieces[n_queries * width..].chunks_exact_mut(width).zip(query_tokens) {
-            row[..n_keys].copy_from_slice(&known.of_query_token(self.query.components(), token)[..n_keys]);
+        for (pieces, &row) in pieces[n_queries * width..].chunks_exact_mut(width).zip(&queries.rows) {
+            pieces[..n_keys].copy_from_slice(&known.of_query_token(row)[..n_keys]);
         }
-        for (key, &token) in key_tokens.iter().enumerate() {
-            let scores = known.of_key_token(self.key.components(), token);
-            for (row, &score) in pieces.chunks_exact_mut(width).zip(&scores[..n_queries]) {
-                row[n_keys + key] = score;
+        for (key, &row) in keys.rows.iter().enumerate() {
+            let scores = known.of_key_token(row);
+            for (pieces, &score) in pieces.chunks_exact_mut(width).zip(&scores[..n_queries]) {
+                pieces[n_keys + key] = score;
             }
         }
     }
 
-    fn fill_mean(&self, keys: &Parts<'_, F>, mean: &mut Vec<F>) {
-        let n_keys = keys.input.len();
+    /// The mean of the query's temporal parts with some keys.
+    fn fill_mean(&self, keys: &[&[F]], mean: &mut [F]) {
         let query = self.query.components().mean();
-        mean.resize(3 * n_keys, F::ZERO);
-        for (mean, keys) in mean.chunks_exact_mut(n_keys.max(1)).zip(keys.all()) {
-            dots_of(MatrixMut::new(mean, 1, n_keys), |_| query, |row| keys[row], self.scale);
-        }
+        dots_of(MatrixMut::new(mean, 1, keys.len()), |_| query, |row| keys[row], self.scale);
+    }
+
+    fn fill_unknown_mean(&self, known: &Known<F>, keys: &Parts<'_, F>, mean: &mut [F]) {
+        let (steps, others) = mean.split_at_mut(keys.rows.len());
+        let (tokens, residuals) = others.split_at_mut(keys.rows.len());
+        steps.copy_from_slice(&known.mean_steps()[..steps.len()]);
+        tokens.iter_mut().zip(&keys.rows).for_each(|(mean, &row)| *mean = known.mean_of_key_token(row));
+        self.fill_mean(&keys.residual, residuals);
     }
 
     fn fill_parts(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut Vec<F>) {
@@ -180,7 +206,7 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         breakdown.bias.clear();
         if let Some(bias) = self.site.map.position_bias() {
             for query in 0..breakdown.n_queries {
-                breakdown.bias.extend((0..breakdown.n_keys).map(|key| F::of(f64::from(bias.at(query, key)))));
+                breakdown.bias.extend((0..breakdown.n_keys).map(|key| F::of(f64::from(bias.at(breakdown.first_query + query, key)))));
             }
         }
     }
@@ -225,7 +251,7 @@ impl<F: Real> Breakdown<F> {
 
     /// Keys the query at this step may see: the first so many.
     pub fn n_visible(&self, query: usize) -> usize {
-        self.visible.map_or(0, |visible| visible.n_keys(query, self.n_keys))
+        self.visible.map_or(0, |visible| visible.n_keys(self.first_query + query, self.n_keys))
     }
 
     /// One piece of one query's scores, over the visible keys.
@@ -250,11 +276,16 @@ impl<F: Real> Breakdown<F> {
     pub fn sum(&self, subset: Subset, query: usize, sum: &mut Vec<F>) {
         sum.clear();
         sum.resize(self.n_visible(query), F::ZERO);
-        for piece in (0..self.n_pieces).filter(|&piece| subset.holds(piece)) {
-            crosslens_kernels::add(sum, self.piece(piece, query));
-        }
-        if subset.bias && !self.bias.is_empty() {
-            crosslens_kernels::add(sum, self.bias(query));
-        }
+        vectorised(
+            #[inline(always)]
+            || {
+                for piece in (0..self.n_pieces).filter(|&piece| subset.holds(piece)) {
+                    sum.iter_mut().zip(self.piece(piece, query)).for_each(|(sum, &piece)| *sum += piece);
+                }
+                if subset.bias {
+                    sum.iter_mut().zip(self.bias(query)).for_each(|(sum, &bias)| *sum += bias);
+                }
+            },
+        );
     }
 }

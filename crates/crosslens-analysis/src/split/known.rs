@@ -2,7 +2,7 @@
 
 use crosslens_kernels::{MatrixMut, Real, dots_of};
 
-use crate::{Components, Token};
+use crate::Components;
 
 /// Most numbers of a table; beyond, terms are computed for every sentence anew.
 const MAX_TABLE: usize = 1 << 23;
@@ -18,6 +18,10 @@ pub(super) struct Known<F> {
     query_tokens: Vec<F>,
     /// `μ_q·χ_k`, `[key token's row, query step]`.
     key_tokens: Vec<F>,
+    /// `μ̄_q·μ_k`, `[key step]`.
+    mean_steps: Vec<F>,
+    /// `μ̄_q·χ_k`, `[key token's row]`.
+    mean_tokens: Vec<F>,
     zeros: Vec<F>,
 }
 
@@ -36,8 +40,11 @@ impl<F: Real> Known<F> {
         dots_of(of_query, |row| query.input_row(row), |step| key.temporal(step), scale);
         let of_key = MatrixMut::new(&mut key_tokens, key.n_tokens(), n_query_steps);
         dots_of(of_key, |row| key.input_row(row), |step| query.temporal(step), scale);
+        let (mut mean_steps, mut mean_tokens) = (vec![F::ZERO; n_key_steps], vec![F::ZERO; key.n_tokens()]);
+        dots_of(MatrixMut::new(&mut mean_steps, 1, n_key_steps), |_| query.mean(), |step| key.temporal(step), scale);
+        dots_of(MatrixMut::new(&mut mean_tokens, 1, key.n_tokens()), |_| query.mean(), |row| key.input_row(row), scale);
         let zeros = vec![F::ZERO; n_query_steps.max(n_key_steps)];
-        Some(Self { n_query_steps, n_key_steps, temporal, query_tokens, key_tokens, zeros })
+        Some(Self { n_query_steps, n_key_steps, temporal, query_tokens, key_tokens, mean_steps, mean_tokens, zeros })
     }
 
     /// Whether a sentence is no longer than what was fitted.
@@ -50,13 +57,23 @@ impl<F: Real> Known<F> {
         &self.temporal[query * self.n_key_steps..][..self.n_key_steps]
     }
 
-    /// `χ_q·μ_k` of one query token, by key step.
-    pub(super) fn of_query_token(&self, components: &Components<F>, token: Token) -> &[F] {
-        components.row(token).map_or(&self.zeros, |row| &self.query_tokens[row * self.n_key_steps..][..self.n_key_steps])
+    /// `χ_q·μ_k` of the query token at that place, by key step.
+    pub(super) fn of_query_token(&self, row: Option<usize>) -> &[F] {
+        row.map_or(&self.zeros, |row| &self.query_tokens[row * self.n_key_steps..][..self.n_key_steps])
     }
 
-    /// `μ_q·χ_k` of one key token, by query step.
-    pub(super) fn of_key_token(&self, components: &Components<F>, token: Token) -> &[F] {
-        components.row(token).map_or(&self.zeros, |row| &self.key_tokens[row * self.n_query_steps..][..self.n_query_steps])
+    /// `μ_q·χ_k` of the key token at that place, by query step.
+    pub(super) fn of_key_token(&self, row: Option<usize>) -> &[F] {
+        row.map_or(&self.zeros, |row| &self.key_tokens[row * self.n_query_steps..][..self.n_query_steps])
+    }
+
+    /// `μ̄_q·μ_k`, by key step.
+    pub(super) fn mean_steps(&self) -> &[F] {
+        &self.mean_steps
+    }
+
+    /// `μ̄_q·χ_k` of the key token at that place.
+    pub(super) fn mean_of_key_token(&self, row: Option<usize>) -> F {
+        row.map_or(F::ZERO, |row| self.mean_tokens[row])
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, product, vectorised};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, fetch_ahead, product, vectorised};
 
 use crate::{Components, Linear, Token};
 
@@ -51,6 +51,8 @@ pub(super) struct Residuals<F> {
 pub(super) struct Parts<'p, F> {
     pub(super) temporal: Vec<&'p [F]>,
     pub(super) input: Vec<&'p [F]>,
+    /// The places of the tokens among those that have an input part.
+    pub(super) rows: Vec<Option<usize>>,
     pub(super) residual: Vec<&'p [F]>,
 }
 
@@ -82,22 +84,26 @@ impl<'a, F: Real> Mapped<'a, F> {
         &self.components
     }
 
-    /// Splits the states of a sentence: the first two parts are looked up, the third is computed into `residuals`.
-    pub(super) fn split<'p>(&'p self, tokens: &[Token], states: &[f32], residuals: &'p mut Residuals<F>) -> Parts<'p, F> {
+    /// Splits the states of a sentence from a step on: the first two parts are looked up, the third is computed into `residuals`.
+    pub(super) fn split<'p>(&'p self, first: usize, tokens: &[Token], states: &[f32], residuals: &'p mut Residuals<F>) -> Parts<'p, F> {
         let d = self.d();
         assert_eq!(states.len(), tokens.len() * self.d_state, "one state a token");
-        let temporal: Vec<&[F]> = (0..tokens.len()).map(|step| self.components.temporal(step)).collect();
-        let input: Vec<&[F]> = tokens.iter().map(|&token| self.components.input(token)).collect();
+        let temporal: Vec<&[F]> = (0..tokens.len()).map(|step| self.components.temporal(first + step)).collect();
+        let rows: Vec<Option<usize>> = tokens.iter().map(|&token| self.components.row(token)).collect();
+        let input: Vec<&[F]> = rows.iter().map(|&row| self.components.input_at(row)).collect();
         let Residuals { residual, mapped } = residuals;
         residual.resize(tokens.len() * d, F::ZERO);
         self.map_states(states, mapped);
-        let rows = residual.chunks_exact_mut(d.max(1)).zip(temporal.iter().zip(&input));
-        if self.map.is_some() {
-            rows.zip(mapped.chunks_exact(d.max(1))).for_each(|((row, (temporal, input)), state)| subtract(row, state, temporal, input));
-        } else {
-            rows.zip(states.chunks_exact(d.max(1))).for_each(|((row, (temporal, input)), state)| subtract(row, state, temporal, input));
+        for (step, residual) in residual.chunks_exact_mut(d.max(1)).enumerate() {
+            if let Some(next) = input.get(step + 1) {
+                fetch_ahead(next);
+            }
+            match self.map {
+                Some(_) => subtract(residual, &mapped[step * d..][..d], temporal[step], input[step]),
+                None => subtract(residual, &states[step * d..][..d], temporal[step], input[step]),
+            }
         }
-        Parts { temporal, input, residual: residual.chunks_exact(d.max(1)).collect() }
+        Parts { temporal, input, rows, residual: residual.chunks_exact(d.max(1)).collect() }
     }
 
     /// The states behind the map; left empty where there is none.

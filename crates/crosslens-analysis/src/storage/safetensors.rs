@@ -45,7 +45,12 @@ pub(crate) fn open(path: &Path) -> Result<Arrays, RecordingError> {
     file.read_exact(&mut prefix).map_err(io("read", path))?;
     let header_bytes = u64::from_le_bytes(prefix);
     if header_bytes > MAX_HEADER_BYTES {
-        return Err(RecordingError::TooLarge { path: path.to_owned(), what: "header".into(), bytes: header_bytes, most: MAX_HEADER_BYTES });
+        return Err(RecordingError::TooLarge {
+            path: path.to_owned(),
+            what: "header (if it is a safetensors file at all)".into(),
+            bytes: header_bytes,
+            most: MAX_HEADER_BYTES,
+        });
     }
     let data = LENGTH_BYTES + header_bytes;
     if length < data {

@@ -148,6 +148,28 @@ proptest! {
         }
     }
 
+    /// A query split by itself, as when a model is run again, has the pieces it has among the others.
+    #[test]
+    fn a_query_alone_has_the_pieces_it_has_among_the_others(plan in plans()) {
+        let planted = Planted::of(&plan, every_map(plan.seed));
+        let (query, key) = (components::<f64>(&planted, QUERY, Estimator::Paper), components::<f64>(&planted, KEY, Estimator::Paper));
+        let (mut all, mut alone) = (Breakdown::default(), Breakdown::default());
+        for site in &planted.description.sites {
+            let split = SiteSplit::new(&planted.description, site, &query, &key).expect("sizes fit");
+            for sentence in &planted.sentences {
+                split.split(sentence, &mut all);
+                for q in 0..all.n_queries() {
+                    split.split_query(sentence, q, &sentence.states[QUERY][q * D..][..D], &sentence.states[KEY], &mut alone);
+                    prop_assert_eq!(alone.n_visible(0), all.n_visible(q));
+                    prop_assert_eq!(alone.bias(0), all.bias(q));
+                    for piece in 0..all.n_pieces() {
+                        prop_assert!(furthest(alone.piece(piece, 0), all.piece(piece, q)) < 1e-12);
+                    }
+                }
+            }
+        }
+    }
+
     /// `μ + χ + Δ = h`: with one key and one dimension at a time the score is the state, and the three terms of that part its parts.
     #[test]
     fn parts_add_up_to_the_state(plan in plans()) {

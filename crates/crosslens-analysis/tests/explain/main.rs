@@ -1,6 +1,7 @@
 //! Explanations of corpora whose truth is known.
 
 mod edges;
+mod figures;
 mod laws;
 mod planted;
 mod published;

@@ -50,6 +50,13 @@ pub struct TrainingConfig {
     pub evaluate_samples: usize,
     /// Free-running phrase accuracy at which the run stops early; above 1 it never does.
     pub stop_at: f64,
+    /// Updates between records of the components along training; 0 for none.
+    #[serde(skip_serializing_if = "is_never")]
+    pub record_every: u64,
+}
+
+fn is_never(every: &u64) -> bool {
+    *every == 0
 }
 
 impl Default for TrainingConfig {
@@ -65,6 +72,7 @@ impl Default for TrainingConfig {
             evaluate_every: 100,
             evaluate_samples: 500,
             stop_at: 2.0,
+            record_every: 0,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The run folder: `run.toml`, `vocab.json`, `metrics.jsonl`, `checkpoint.safetensors`, `model.safetensors`.
+//! The run folder: `run.toml`, `vocab.json`, `metrics.jsonl`, `checkpoint.safetensors`, `model.safetensors`; where components are recorded
+//! along training also `timeline.json` and `timeline/*.stats.safetensors`.
 //!
 //! Every file is written under a temporary name, synced and renamed, so that a kill leaves the old one or the new one. Every file read is
 //! checked before it is believed.
@@ -17,6 +18,9 @@ use crate::network::Network;
 const MAX_TEXT_BYTES: u64 = 64 << 20;
 /// Room for a safetensors header beside the numbers expected.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
+const TIMELINE_FILE: &str = "timeline.json";
+const SUMS_FOLDER: &str = "timeline";
+const SUMS_ENDING: &str = ".stats.safetensors";
 const CHECKPOINT_FORMAT: &str = "crosslens-checkpoint/1";
 const MODEL_FORMAT: &str = "crosslens-model/1";
 
@@ -135,8 +139,37 @@ impl RunFolder {
         self.write_checkpoint(network, progress)?;
         self.write_config(config)?;
         self.write("vocab.json", &serde_json::to_vec_pretty(words).expect("vocabularies are lists of strings"))?;
-        for name in ["model.safetensors", "metrics.jsonl"] {
+        for name in ["model.safetensors", "metrics.jsonl", TIMELINE_FILE] {
             remove(&self.file(name))?;
+        }
+        self.remove_sums(|_| true)
+    }
+
+    /// Where the course of training is kept.
+    pub fn timeline_file(&self) -> PathBuf {
+        self.file(TIMELINE_FILE)
+    }
+
+    /// Where the sums recorded after `step` updates are kept.
+    pub fn sums_file(&self, step: u64) -> PathBuf {
+        self.file(SUMS_FOLDER).join(format!("{step:08}{SUMS_ENDING}"))
+    }
+
+    /// Makes room for sums along training.
+    pub fn create_sums_folder(&self) -> Result<(), FolderError> {
+        let path = self.file(SUMS_FOLDER);
+        std::fs::create_dir_all(&path).map_err(|source| FolderError::Io { action: "create", path, source })
+    }
+
+    /// Removes the sums recorded after such updates.
+    pub fn remove_sums(&self, is_unwanted: impl Fn(u64) -> bool) -> Result<(), FolderError> {
+        let Ok(entries) = std::fs::read_dir(self.file(SUMS_FOLDER)) else { return Ok(()) };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let step = name.to_str().and_then(|name| name.strip_suffix(SUMS_ENDING)).and_then(|step| step.parse().ok());
+            if is_temporary_file(&name) || step.is_some_and(&is_unwanted) {
+                remove(&entry.path())?;
+            }
         }
         Ok(())
     }

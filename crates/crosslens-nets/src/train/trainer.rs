@@ -44,13 +44,19 @@ pub enum Event<'a> {
         steps: u64,
         /// Trained numbers.
         parameters: usize,
+        /// The weights to go on from, in the order of the network's layout.
+        weights: &'a [f32],
     },
     /// An update was made.
     Updated {
         /// Updates made.
         step: u64,
+        /// Updates to make in all.
+        steps: u64,
         /// Cross-entropy of the batch.
         loss: f64,
+        /// The weights it came to.
+        weights: &'a [f32],
     },
     /// Fresh sentences were tried.
     Evaluated(&'a Metrics),
@@ -184,6 +190,21 @@ impl Run {
         &self.network
     }
 
+    /// What it learns.
+    pub fn task(&self) -> &dyn Task {
+        self.task.as_ref()
+    }
+
+    /// How.
+    pub fn config(&self) -> &RunConfig {
+        &self.config
+    }
+
+    /// Where the run is kept.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
     /// Trains from the start, in a folder of its own.
     pub fn start(&self, n_threads: usize, observer: &mut dyn Observer) -> Result<Trained, TrainError> {
         let engine = self.engine(n_threads)?;
@@ -239,7 +260,7 @@ impl Run {
         let training = &self.config.training;
         let parameters = self.network.layout().len();
         let mut kept = progress.moments.steps;
-        let mut wish = observer.observe(Event::Started { step: kept, steps: training.steps, parameters });
+        let mut wish = observer.observe(Event::Started { step: kept, steps: training.steps, parameters, weights: &progress.weights });
         let (before, clock) = (progress.seconds, Instant::now());
         let mut pairs = Vec::with_capacity(training.batch);
         while !progress.finished && wish == Wish::GoOn && progress.moments.steps < training.steps {
@@ -258,7 +279,7 @@ impl Run {
             progress.loss_sum += outcome.loss;
             progress.loss_count += 1;
             let step = step + 1;
-            wish = observer.observe(Event::Updated { step, loss: outcome.loss });
+            wish = observer.observe(Event::Updated { step, steps: training.steps, loss: outcome.loss, weights: &progress.weights });
 
             if step.is_multiple_of(training.evaluate_every) || step == training.steps {
                 let outcome =

@@ -7,4 +7,5 @@ mod gradients;
 mod laws;
 mod probing;
 mod recording;
+mod rerunning;
 mod resuming;

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use crosslens_lab::analysis::explain::{Explained, Options, Rank};
+use crosslens_lab::analysis::explain::{Explained, Options, Rank, Rerun};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
 use crosslens_lab::{Opened, Sentences, TrainedModel, explain_recording};
 
@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
     /// Let the model feed itself then, instead of what it read before.
     #[arg(long)]
     free: bool,
+    /// In the causal checks, rebuild attention from the states of the changed run instead of those recorded.
+    #[arg(long, conflicts_with = "free")]
+    live: bool,
     /// Write the report to this file, and single sentences beside it.
     #[arg(long, value_name = "report.json")]
     save: Option<PathBuf>,
@@ -161,7 +164,12 @@ fn explain_model(arguments: &Arguments, model: &TrainedModel) -> Result<(Explain
 }
 
 fn explain_recorded(arguments: &Arguments, recording: &Recording) -> Result<(Explained, Description), Failure> {
-    let asked = [("--control", arguments.control), ("--causal", arguments.causal.is_some_and(|n| n > 0)), ("--free", arguments.free)];
+    let asked = [
+        ("--control", arguments.control),
+        ("--causal", arguments.causal.is_some_and(|n| n > 0)),
+        ("--free", arguments.free),
+        ("--live", arguments.live),
+    ];
     if let Some((option, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
         let message = format!("`{}` is a recording, which cannot be run again: {option} needs the model", arguments.model.display());
         return Err(Failure::refused(message).hint(format!("leave {option} out, or explain the run itself")));
@@ -203,7 +211,13 @@ fn options(arguments: &Arguments) -> Options {
         bootstrap: arguments.bootstrap.into(),
         seed: arguments.seed,
         causal: arguments.causal.unwrap_or(1000),
-        causal_free: arguments.free,
+        rerun: if arguments.live {
+            Rerun::Live
+        } else if arguments.free {
+            Rerun::Free
+        } else {
+            Rerun::Recorded
+        },
         rank: arguments.rank.map(|rank| match rank {
             RankName::Drift => Rank::Drift,
             RankName::Coverage => Rank::Coverage,

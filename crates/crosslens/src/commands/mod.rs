@@ -1,11 +1,52 @@
 //! One file a command.
 
 pub(crate) mod attend;
+pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod figure;
 pub(crate) mod fit;
 pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod serve;
 pub(crate) mod train;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+/// What the program can do besides its demo.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Train(Box<train::Arguments>),
+    Eval(eval::Arguments),
+    Explain(Box<explain::Arguments>),
+    Attend(Box<attend::Arguments>),
+    Report(report::Arguments),
+    Figure(figure::Arguments),
+    Serve(serve::Arguments),
+    Record(record::Arguments),
+    Fit(fit::Arguments),
+    Merge(merge::Arguments),
+    Reproduce(reproduce::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match self {
+            Self::Train(arguments) => train::run(arguments),
+            Self::Eval(arguments) => eval::run(arguments),
+            Self::Explain(arguments) => explain::run(arguments),
+            Self::Attend(arguments) => attend::run(arguments),
+            Self::Report(arguments) => report::run(arguments),
+            Self::Figure(arguments) => figure::run(arguments),
+            Self::Serve(arguments) => serve::run(arguments),
+            Self::Record(arguments) => record::run(arguments),
+            Self::Fit(arguments) => fit::run(arguments),
+            Self::Merge(arguments) => merge::run(arguments),
+            Self::Reproduce(arguments) => reproduce::run(arguments),
+        }
+    }
+}

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use crosslens_lab::network::{Cell, Family, NetworkConfig, Score};
 use crosslens_lab::recipes::{TASKS, default_config, is_shipped, with_family};
 use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Trained, read_config};
+use crosslens_lab::train_recorded;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -36,6 +37,9 @@ pub(crate) struct Arguments {
     /// Threads; 0 for one per core. The result does not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
+    /// Record the components every N updates, from before the first: timeline.json and timeline/ in the run's folder.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    record_every: Option<u64>,
     /// Where the run is saved. Default: a new folder under runs/.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -69,7 +73,7 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
     let run = prepared.map_err(|failure| file.iter().fold(failure, |failure, file| failure.in_file(file)))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
-    let trained = run.start(arguments.threads, &mut shown)?;
+    let trained = train_recorded(&run, arguments.threads, false, &mut shown)?;
     drop(shown);
     conclude(arguments, &folder, &trained)
 }
@@ -87,8 +91,14 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
         );
     }
     let mut config = folder.read_config()?;
-    if arguments.arch.is_some() || arguments.cell.is_some() || arguments.score.is_some() || arguments.seed.is_some() {
-        let message = format!("--arch, --cell, --score and --seed cannot change the run in `{}`, it has begun", path.display());
+    if arguments.arch.is_some()
+        || arguments.cell.is_some()
+        || arguments.score.is_some()
+        || arguments.seed.is_some()
+        || arguments.record_every.is_some()
+    {
+        let message =
+            format!("--arch, --cell, --score, --seed and --record-every cannot change the run in `{}`, it has begun", path.display());
         return Err(Failure::refused(message).hint("leave them out, or start a new run without --resume"));
     }
     if let Some(steps) = arguments.steps {
@@ -97,7 +107,7 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     let run = Run::prepare(config.clone(), folder.clone()).map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
-    let trained = run.resume(arguments.threads, &mut shown)?;
+    let trained = train_recorded(&run, arguments.threads, true, &mut shown)?;
     drop(shown);
     conclude(arguments, &folder, &trained)
 }
@@ -154,6 +164,7 @@ fn override_config(config: &mut RunConfig, arguments: &Arguments) {
     *score = arguments.score.or(*score);
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.training.steps = arguments.steps.unwrap_or(config.training.steps);
+    config.training.record_every = arguments.record_every.unwrap_or(config.training.record_every);
 }
 
 /// The folder asked for, if nothing would be lost, or a new one.

@@ -50,7 +50,7 @@ fn the_matrix_follows_the_window() {
 fn long_sentences_are_drawn_as_far_as_they_are_seen() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 2, lengths: (2000, 500), names: pieces_of_words() };
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 1, lengths: (2000, 500), names: pieces_of_words() };
     let mut corpus = super::planted::Planted::of(&plan);
     corpus.keep_sites(1);
     let explained = corpus.explain(1);

@@ -3,6 +3,7 @@
 //! Without Chromium the tests fail and say how to get it; with `CROSSLENS_NO_BROWSER=1` they are skipped and say so.
 
 mod chromium;
+mod claims;
 #[path = "../program/common.rs"]
 #[expect(dead_code, reason = "shared with the tests of the program")]
 mod common;

@@ -28,7 +28,7 @@ pub(crate) fn with_timeline(folder: &Path) -> (PathBuf, Timeline) {
         points.push(TimelinePoint::of(step, &found.report, Some(&found.samples)));
     }
     let timeline = Timeline::new(points);
-    timeline.save(&folder.join("run").join(crosslens_lab::TIMELINE_FILE)).expect("writable");
+    timeline.save(&crosslens_lab::train::RunFolder::at(folder.join("run")).timeline_file()).expect("writable");
     succeed(folder, &["report", "run", "-o", "page.html", "--sentences", "300", "--samples", "6"]);
     (folder.join("page.html"), timeline)
 }

@@ -3,9 +3,11 @@
 mod attending;
 mod common;
 mod explain;
+mod figures;
 mod recordings;
 mod refusals;
 mod report;
+mod reproducing;
 mod runs;
 #[path = "../../../crosslens-analysis/tests/explain/schema.rs"]
 mod schema;

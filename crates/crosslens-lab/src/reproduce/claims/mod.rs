@@ -1,0 +1,93 @@
+//! The registry: every claim, in the order of the table. Each is written down once, in the file of its subject.
+//!
+//! Floors are ours, from an independent prototype's measurements with a margin, set before these seeds were ever run. In names of shares
+//! the temporal part is what a state owes to its step, the input part what it owes to its token, the residual the rest.
+
+mod attention;
+mod findings;
+mod method;
+mod readout;
+mod tasks;
+mod variants;
+
+use super::{Claim, Evidence, Figure, Study};
+
+/// Every claim.
+pub const CLAIMS: &[Claim] = &[
+    attention::DIAGONAL_AED,
+    attention::DIAGONAL_AO,
+    attention::TEMPORAL_SHARE,
+    attention::TEMPORAL_SUFFICES,
+    attention::TIME_FROM_RECURRENCE,
+    attention::TIME_FROM_POSITIONS,
+    readout::INPUT_DRIVES_READOUT,
+    readout::WORD_VARIANCE,
+    readout::SMALL_RESIDUAL,
+    readout::SIMPLEX,
+    tasks::BOTTLENECK,
+    tasks::VED_RESIDUAL,
+    tasks::REVERSE,
+    tasks::PREVIOUS_WORD,
+    tasks::ESCAN_SHIFT,
+    tasks::TRANSLATION_SHIFT,
+    tasks::AVERAGE_LAW,
+    tasks::APPROXIMATION_GAP,
+    tasks::OFFSET,
+    tasks::OFF_DIAGONAL_AED,
+    tasks::OFF_DIAGONAL_AO,
+    variants::LEARNED_ATTENTION,
+    variants::TWO_HEADS,
+    variants::CONTENT,
+    variants::LUONG_AND_BAHDANAU,
+    variants::CELLS,
+    variants::LSTM,
+    method::EXACT,
+    method::ESTIMATORS,
+    method::KINDS_OF_SHARES,
+    method::CONSTANTS,
+    findings::SHARES_PROVE_NOTHING,
+    findings::OPTIMISER,
+    findings::FORCING,
+    findings::JOINT_FIT,
+    findings::JOINT_FIT_TEXT,
+    findings::FORMATION,
+    findings::TURN_TO_POSITION,
+];
+
+/// One bar a network and seed.
+fn bars(all: &[Evidence<'_>], caption: &'static str, y: &'static str, of: fn(&Study) -> f64) -> Figure {
+    let labels = all.first().map_or_else(Vec::new, |evidence| evidence.all().map(|(id, _)| id.to_owned()).collect());
+    let series = all.iter().enumerate().map(|(place, evidence)| (seed(place), evidence.all().map(|(_, study)| of(study)).collect()));
+    Figure::bars(caption, y, labels, series.collect())
+}
+
+/// The average attention of a network, of the first seed.
+fn average_attention(all: &[Evidence<'_>], caption: &'static str, id: &str) -> Figure {
+    Figure::matrix(caption, all.first().map_or_else(Vec::new, |evidence| evidence.study(id).notes.average.clone()))
+}
+
+fn seed(place: usize) -> String {
+    format!("seed {}", place + 1)
+}
+
+/// Of claims that were not tested.
+fn nothing(_: &[Evidence<'_>]) -> Figure {
+    Figure::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Origin, Specimen};
+    use super::*;
+
+    #[test]
+    fn every_claim_has_a_name_of_its_own_and_names_networks_there_are() {
+        for (place, claim) in CLAIMS.iter().enumerate() {
+            assert!(CLAIMS[..place].iter().all(|other| other.id != claim.id), "{} stands there twice", claim.id);
+            assert!(claim.networks.iter().all(|id| Specimen::named(id).is_some()), "{}", claim.id);
+            let is_untested = matches!(claim.origin, Origin::Untested(_));
+            assert_eq!(claim.networks.is_empty(), is_untested, "{}", claim.id);
+            assert!(claim.sentence.ends_with('.'), "{}", claim.id);
+        }
+    }
+}

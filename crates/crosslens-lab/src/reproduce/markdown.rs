@@ -1,0 +1,146 @@
+//! The results as a page of documentation.
+
+use std::fmt::Write as _;
+
+use super::{Bound, ClaimOutcome, Entry, Reproduction};
+
+/// When and where the claims were tested.
+#[derive(Clone, Debug)]
+pub struct Circumstances {
+    /// The program's version.
+    pub version: String,
+    /// `2026-11-16`.
+    pub date: String,
+    /// Processor, cores, system.
+    pub machine: String,
+    /// How it was called.
+    pub command: String,
+    /// Wall-clock seconds of this call; networks found trained cost none.
+    pub seconds: f64,
+}
+
+/// A page that says what was claimed, what was found and what does not hold.
+pub fn markdown(reproduction: &Reproduction, circumstances: &Circumstances) -> String {
+    let mut page = String::new();
+    let Circumstances { version, date, machine, command, seconds } = circumstances;
+    let trained: f64 = reproduction.networks.iter().map(|entry| entry.seconds).sum();
+    let mut line = |text: String| {
+        page.push_str(&text);
+        page.push('\n');
+    };
+    line("# Reproduction\n".into());
+    line(format!(
+        "Made by `{command}`; do not edit. Crosslens {version}, {date}, {machine}. The call took {:.1} minutes, training of all networks {:.1}.\n",
+        seconds / 60.0,
+        trained / 60.0
+    ));
+    line(format!("**{} of {} claims hold**, each on every seed.\n", reproduction.held, reproduction.of));
+    line("A claim is judged by networks that do their task (97 % of phrases or more, free-running), then by a share, then by an ablation; the first number is the one it is known by. *paper*: as the paper has it. *restated*: the paper's, put differently for the reason given. *new*: not in the paper. *untested*: not counted as held.\n".into());
+    line("| claim | | found, mean ± deviation | asked for | holds |".into());
+    line("|---|---|---|---|---|".into());
+    for claim in &reproduction.claims {
+        line(row(claim));
+    }
+    line("\n## Claims".into());
+    for claim in &reproduction.claims {
+        line(section(claim));
+    }
+    line("## Networks\n".into());
+    let missed: Vec<&Entry> = reproduction.missed().collect();
+    line(match missed.len() {
+        0 => "Every network that had to do its task does it; none was replaced.\n".into(),
+        n => format!("{n} missed the gate and were replaced by another seed, at most twice each.\n"),
+    });
+    line("| network | seed | phrases right | words right | steps | training, s | |".into());
+    line("|---|---|---|---|---|---|---|".into());
+    for entry in &reproduction.networks {
+        let Entry { about, seed, phrase_accuracy, word_accuracy, steps, seconds, .. } = entry;
+        let (phrases, words) = (100.0 * phrase_accuracy, 100.0 * word_accuracy);
+        line(format!("| {about} | {seed} | {phrases:.1} % | {words:.1} % | {steps} | {seconds:.0} | {} |", role(entry)));
+    }
+    page
+}
+
+fn role(entry: &Entry) -> &'static str {
+    match (entry.gated, entry.phrase_accuracy >= super::GATE, entry.used) {
+        (false, _, _) => "control",
+        (true, true, _) => "",
+        (true, false, true) => "**missed the gate**",
+        (true, false, false) => "missed the gate, replaced",
+    }
+}
+
+/// Three digits, or an exponent for what is tiny.
+pub fn number(value: f64) -> String {
+    if value.is_nan() {
+        "–".into()
+    } else if value != 0.0 && value.abs() < 1e-3 {
+        format!("{value:.0e}")
+    } else if value.abs() >= 100.0 || (value.fract() == 0.0 && value.abs() >= 2.0) {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+/// `≥ 0.9`.
+pub fn asked(bound: Bound, floor: f64) -> String {
+    let floor = if floor != 0.0 && floor.abs() < 1e-3 { format!("{floor:e}") } else { floor.to_string() };
+    match bound {
+        Bound::AtLeast => format!("≥ {floor}"),
+        Bound::AtMost => format!("≤ {floor}"),
+        Bound::Reported => "–".into(),
+    }
+}
+
+/// The mean over the seeds and, of several, their deviation.
+pub fn found(claim: &ClaimOutcome) -> String {
+    claim.value.map_or("–".into(), |value| match claim.seeds.len() {
+        1 => number(value),
+        _ => format!("{} ± {}", number(value), number(claim.spread)),
+    })
+}
+
+fn row(claim: &ClaimOutcome) -> String {
+    let found = found(claim);
+    let floor = claim.bound.zip(claim.floor).map_or("–".into(), |(bound, floor)| asked(bound, floor));
+    let ClaimOutcome { id, origin, .. } = claim;
+    format!("| [{id}](#{id}) | {origin} | {found} | {floor} | {} |", verdict(claim))
+}
+
+fn verdict(claim: &ClaimOutcome) -> &'static str {
+    match (claim.holds, claim.seeds.is_empty()) {
+        (true, _) => "yes",
+        (false, true) => "not tested",
+        (false, false) => "**no**",
+    }
+}
+
+fn section(claim: &ClaimOutcome) -> String {
+    let mut text = format!("\n### {}\n\n{}", claim.id, claim.claim);
+    if !claim.remark.is_empty() {
+        write!(text, " *{}: {}.*", capital(claim.origin), claim.remark).expect("text can be written");
+    }
+    text.push('\n');
+    let Some(first) = claim.seeds.first() else { return text };
+    let seeds: String = (1..=claim.seeds.len()).map(|place| format!(" seed {place} |")).collect();
+    let rule: String = claim.seeds.iter().map(|_| "---|").collect();
+    write!(text, "\n| | asked for |{seeds}\n|---|---|{rule}\n").expect("text can be written");
+    for (place, check) in first.checks.iter().enumerate() {
+        write!(text, "| {} | {} |", check.what, asked(check.bound, check.floor)).expect("text can be written");
+        for seed in &claim.seeds {
+            let check = &seed.checks[place];
+            let value = number(check.value);
+            write!(text, " {} |", if check.holds { value } else { format!("**{value}**") }).expect("text can be written");
+        }
+        text.push('\n');
+    }
+    for (place, seed) in claim.seeds.iter().enumerate().filter(|(_, seed)| !seed.missed.is_empty()) {
+        writeln!(text, "\nSeed {}: {} did not do their task.", place + 1, seed.missed.join(", ")).expect("text can be written");
+    }
+    text
+}
+
+fn capital(word: &str) -> String {
+    word[..1].to_uppercase() + &word[1..]
+}

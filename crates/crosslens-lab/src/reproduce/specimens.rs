@@ -1,0 +1,174 @@
+//! The networks that claims are about.
+
+use crosslens_nets::network::{Cell, Feeding, Score};
+use crosslens_nets::tasks::TaskConfig;
+use crosslens_nets::train::{OptimizerConfig, RunConfig, Schedule};
+
+use crate::recipes::RECIPES;
+
+/// How much is trained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Every network, at the lengths the floors were measured at.
+    #[default]
+    Full,
+    /// Fewer networks, and shorter sentences where that changes no floor.
+    Quick,
+}
+
+/// One network: a task and a way to learn it. What is left open is the seed.
+pub struct Specimen {
+    /// Its name in tables and files.
+    pub id: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Whether claims on it hold only if it does its task; a control is there to be compared with.
+    pub is_gated: bool,
+    /// Updates between records along training; 0 for none.
+    pub record_every: u64,
+    recipe: &'static str,
+    change: fn(&mut RunConfig, Scale),
+}
+
+impl Specimen {
+    const fn new(id: &'static str, about: &'static str, recipe: &'static str, change: fn(&mut RunConfig, Scale)) -> Self {
+        Self { id, about, is_gated: true, record_every: 0, recipe, change }
+    }
+
+    const fn control(self) -> Self {
+        Self { is_gated: false, ..self }
+    }
+
+    const fn recorded(self, every: u64) -> Self {
+        Self { record_every: every, ..self }
+    }
+
+    /// The specimen of that name.
+    pub fn named(id: &str) -> Option<&'static Self> {
+        SPECIMENS.iter().find(|specimen| specimen.id == id)
+    }
+
+    /// Everything that decides what it learns.
+    pub fn config(&self, scale: Scale, seed: u64) -> RunConfig {
+        let recipe = RECIPES.iter().find(|recipe| recipe.name == self.recipe).expect("every specimen is built in the tests");
+        let mut config = recipe.config();
+        (self.change)(&mut config, scale);
+        config.seed = seed;
+        config.training.record_every = self.record_every;
+        config
+    }
+}
+
+/// Every network of every claim.
+pub const SPECIMENS: &[Specimen] = &[
+    Specimen::new("copy-aed", "AED, one-to-one", "one-to-one-aed", shorter_when_quick),
+    Specimen::new("copy-ao", "AO, one-to-one", "one-to-one-ao", |_, _| ()),
+    Specimen::new("reverse-aed", "AED, reversed, 12 words", "reverse-aed", |_, _| ()).recorded(50),
+    Specimen::new("reverse-ao", "AO, reversed, 12 words", "reverse-ao", |_, _| ()),
+    Specimen::new("escan-aed", "AED, eSCAN", "escan-aed", |_, _| ()).recorded(50),
+    Specimen::new("escan-luong", "Luong, eSCAN", "escan-luong", |_, _| ()),
+    Specimen::new("escan-bahdanau", "Bahdanau, eSCAN", "escan-bahdanau", |_, _| ()),
+    Specimen::new("escan-small-ao", "AO, eSCAN of run, walk, look, left", "escan-ao", |_, _| ()),
+    Specimen::new("escan-and-aed", "AED, eSCAN without twice", "escan-aed", |config, _| {
+        if let TaskConfig::Escan(task) = &mut config.task {
+            task.words.retain(|word| word != "twice");
+        }
+    }),
+    Specimen::new("ved-short", "VED, one-to-one, 5 to 8 words", "one-to-one-ved", |_, _| ()),
+    Specimen::new("ved-long", "VED, one-to-one, 15 to 19 words", "one-to-one-ved", |config, _| {
+        lengths(config, 15, 19);
+        steps(config, 600);
+    })
+    .control(),
+    Specimen::new("aed-short", "AED, one-to-one, 5 to 8 words", "one-to-one-aed", |config, _| lengths(config, 5, 8)),
+    Specimen::new("previous-aed", "AED, previous-word rule, 12 words", "reverse-aed", previous_word),
+    Specimen::new("previous-ao", "AO, previous-word rule, 12 words", "reverse-ao", previous_word).control(),
+    Specimen::new("five-words-aed", "AED, reversed, 12 of 5 words", "reverse-aed", |config, _| {
+        if let TaskConfig::OneToOne(task) = &mut config.task {
+            task.n_words = 5;
+        }
+    }),
+    Specimen::new("free-aed", "AED, one-to-one, free-running after 50 updates instead of 300", "one-to-one-aed", |config, _| {
+        config.training.forced_steps = 50;
+    }),
+    Specimen::new("adam-aed", "AED, one-to-one, teacher forcing, Adam with ε 1e-8", "one-to-one-aed", usual_adam),
+    Specimen::new("qkv-ao", "AO with learned queries, keys and values, one-to-one", "one-to-one-ao", |config, _| {
+        config.network.score = Some(Score::Qkv);
+        steps(config, 400);
+    }),
+    Specimen::new("two-heads-ao", "AO with two learned heads, one-to-one", "one-to-one-ao", |config, _| {
+        config.network.score = Some(Score::Qkv);
+        config.network.heads = 2;
+        steps(config, 400);
+    }),
+    Specimen::new("qkv-aed", "AED with learned queries, keys and values, one-to-one", "one-to-one-aed", |config, scale| {
+        usual_adam(config, scale);
+        config.network.score = Some(Score::Qkv);
+    }),
+    Specimen::new("qkv-reverse-aed", "AED with learned queries, keys and values, reversed, 12 words", "reverse-aed", |config, scale| {
+        usual_adam(config, scale);
+        config.network.score = Some(Score::Qkv);
+    }),
+    Specimen::new("vanilla-aed", "AED of vanilla cells, one-to-one", "one-to-one-aed", |config, _| config.network.cell = Cell::Vanilla),
+    Specimen::new("ugrnn-aed", "AED of UGRNN cells, one-to-one", "one-to-one-aed", |config, _| config.network.cell = Cell::Ugrnn),
+    Specimen::new("lstm-aed", "AED of LSTM cells, one-to-one, Adam with ε 1e-8", "one-to-one-aed", |config, scale| {
+        usual_adam(config, scale);
+        config.training.learning_rate = 1e-2;
+        config.network.cell = Cell::Lstm;
+    }),
+];
+
+fn lengths(config: &mut RunConfig, min_length: usize, max_length: usize) {
+    if let TaskConfig::OneToOne(task) = &mut config.task {
+        (task.min_length, task.max_length) = (min_length, max_length);
+    }
+}
+
+fn shorter_when_quick(config: &mut RunConfig, scale: Scale) {
+    if scale == Scale::Quick {
+        lengths(config, 10, 12);
+    }
+}
+
+fn steps(config: &mut RunConfig, steps: u64) {
+    config.training.steps = steps;
+    if let Schedule::Cosine { over, .. } = &mut config.training.schedule {
+        *over = steps;
+    }
+}
+
+/// The optimiser as it usually is, forcing throughout, 600 updates.
+fn usual_adam(config: &mut RunConfig, _: Scale) {
+    config.optimizer = OptimizerConfig { l2: config.optimizer.l2, clip: config.optimizer.clip, ..OptimizerConfig::default() };
+    config.training.feeding = Feeding::Forced;
+    config.training.forced_steps = 0;
+    config.training.learning_rate = 3e-3;
+    config.training.warm_up = 20;
+    config.training.schedule = Schedule::Cosine { end: 0.05, over: 600 };
+    config.training.steps = 600;
+}
+
+fn previous_word(config: &mut RunConfig, _: Scale) {
+    if let TaskConfig::OneToOne(task) = &mut config.task {
+        task.reverse = false;
+        task.previous_word_rule = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_specimen_can_be_built_and_has_a_name_of_its_own() {
+        for (place, specimen) in SPECIMENS.iter().enumerate() {
+            assert!(SPECIMENS[..place].iter().all(|other| other.id != specimen.id), "{} stands there twice", specimen.id);
+            for scale in [Scale::Full, Scale::Quick] {
+                let config = specimen.config(scale, 7);
+                config.check().unwrap_or_else(|error| panic!("{}: {error}", specimen.id));
+                config.task.build().unwrap_or_else(|error| panic!("{}: {error}", specimen.id));
+                assert_eq!(config.seed, 7);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One trained network and what was found in it.
+
+use std::path::{Path, PathBuf};
+
+use crosslens_analysis::explain::{ExplainError, Options, Progress, SaveError};
+use crosslens_analysis::report::{Report, SharesReport, SiteReport};
+use crosslens_analysis::timeline::{Timeline, TimelinePoint};
+use crosslens_analysis::{Estimator, Recordable, RecordingError, replace_file};
+use crosslens_nets::network::{Engine, Feeding, Network};
+use crosslens_nets::tasks::Split;
+use crosslens_nets::train::{RunFolder, Samples, evaluate};
+use serde::{Deserialize, Serialize};
+
+use super::looks::Looks;
+use crate::{Sentences, TrainedModel};
+
+/// Fresh sentences a network is explained on, and those it is run again on.
+const N_SENTENCES: u64 = 1000;
+const N_CAUSAL: u64 = 500;
+/// Draws them; no run has seen them.
+const FRESH: u64 = 0x5EED_0005;
+/// Draws the untrained weights shown for comparison.
+const UNTRAINED: u64 = 7;
+/// Sentences kept for the page.
+const SHOWN: usize = 8;
+/// The file beside `report.json`.
+const STUDY_FILE: &str = "study.json";
+const STUDY_SCHEMA: &str = "crosslens-study/1";
+/// Largest `report.json` and `study.json` that are read.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// A network of a free-running phrase accuracy below this does not do its task, and no claim is judged by it.
+pub const GATE: f64 = 0.97;
+
+/// What claims are judged by.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The explanation, by the paper's estimator, with the shares of untrained weights beside.
+    pub report: Report,
+    /// Beyond it.
+    pub notes: Notes,
+    /// Along training, if it was recorded.
+    pub timeline: Vec<TimelinePoint>,
+}
+
+/// What a report does not hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Notes {
+    schema: String,
+    /// Single sentences, counted.
+    pub looks: Looks,
+    /// The average attention of the first head, `[query, key]`; empty without one.
+    pub average: Vec<Vec<f64>>,
+    /// Shares by head with both parts fitted at once.
+    pub joint: Vec<Option<SharesReport>>,
+    /// Free-running share of words right without the encoding of positions; null for networks without it.
+    pub without_positions: Option<f64>,
+    /// Updates made.
+    pub steps: u64,
+    /// Seconds trained.
+    pub seconds: f64,
+}
+
+/// Why a network cannot be studied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StudyError {
+    /// It cannot be explained.
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
+    /// The report cannot be written.
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    /// The notes cannot be written.
+    #[error("cannot write `{path}`")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The course of training cannot be read.
+    #[error(transparent)]
+    Timeline(#[from] RecordingError),
+}
+
+impl Study {
+    /// Explains a trained network; with its folder, also reads what was recorded along its training.
+    pub fn of(model: &TrainedModel, folder: Option<&Path>, progress: &mut dyn FnMut(Progress)) -> Result<(Self, StudySamples), StudyError> {
+        let sentences = Sentences::Task { seed: FRESH, n_samples: N_SENTENCES };
+        let options = Options { samples: N_SENTENCES as usize, causal: N_CAUSAL, geometry: true, ..Options::default() };
+        let mut explained = model.explain(&sentences, None, &options, Some(UNTRAINED), progress)?;
+        let plain = Options { estimator: Estimator::Joint, causal: 0, samples: 0, ..Options::default() };
+        let joint = model.explain(&sentences, None, &plain, None, progress)?.report;
+        let subject = model.subject(1).map_err(ExplainError::Threads)?;
+        let looks = Looks::of(subject.description(), &explained.samples);
+        explained.samples.sentences.truncate(SHOWN);
+        let timeline = folder.map(|folder| Timeline::load(&RunFolder::at(folder).timeline_file())).transpose()?;
+        let last = folder.and_then(|folder| RunFolder::at(folder).read_metrics().ok()?.pop());
+        let notes = Notes {
+            schema: STUDY_SCHEMA.into(),
+            looks,
+            average: explained.samples.averages.first().cloned().unwrap_or_default(),
+            joint: joint.sites.into_iter().map(|site| site.shares).collect(),
+            without_positions: without_positions(model)?,
+            steps: last.map_or(0, |line| line.step),
+            seconds: last.map_or(0.0, |line| line.seconds),
+        };
+        let study = Self { report: explained.report.clone(), notes, timeline: timeline.map_or(Vec::new(), |timeline| timeline.points) };
+        Ok((study, StudySamples(explained)))
+    }
+
+    /// Reads what an earlier call kept in a run folder; `None` where there is nothing whole.
+    pub(super) fn load(folder: &Path) -> Option<Self> {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            let is_small = std::fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_BYTES);
+            if is_small { std::fs::read(&path).ok() } else { None }
+        };
+        let report: Report = serde_json::from_slice(&read("report.json")?).ok()?;
+        let notes: Notes = serde_json::from_slice(&read(STUDY_FILE)?).ok()?;
+        let timeline = recorded(folder).ok()?;
+        (notes.schema == STUDY_SCHEMA).then_some(Self { report, notes, timeline })
+    }
+
+    /// Free-running share of sentences right.
+    pub fn phrase_accuracy(&self) -> f64 {
+        self.report.task.phrase_accuracy.unwrap_or_default()
+    }
+
+    /// Whether the network does its task.
+    pub fn passes_gate(&self) -> bool {
+        self.phrase_accuracy() >= GATE
+    }
+
+    /// The first head; networks without attention have none.
+    pub fn site(&self) -> Option<&SiteReport> {
+        self.report.sites.first()
+    }
+}
+
+/// The explanation with the sentences for the page.
+pub struct StudySamples(crosslens_analysis::explain::Explained);
+
+impl StudySamples {
+    /// Writes `report.json`, `report.samples.safetensors` and, last, `study.json`: a folder that has the last has all.
+    pub(super) fn save(mut self, study: &Study, folder: &Path) -> Result<(), StudyError> {
+        self.0.report.model.path = Some(folder.to_string_lossy().into_owned());
+        self.0.save(&folder.join("report.json"))?;
+        let path = folder.join(STUDY_FILE);
+        let text = serde_json::to_vec(&study.notes).expect("notes have string or number keys and plain numbers");
+        replace_file(&path, |file| file.write_all(&text)).map_err(|source| StudyError::Write { path, source })
+    }
+}
+
+/// What was recorded along training; nothing where it was not.
+fn recorded(folder: &Path) -> Result<Vec<TimelinePoint>, RecordingError> {
+    let file = RunFolder::at(folder).timeline_file();
+    if file.exists() { Ok(Timeline::load(&file)?.points) } else { Ok(Vec::new()) }
+}
+
+/// The same weights, but positions of amplitude 0.
+fn without_positions(model: &TrainedModel) -> Result<Option<f64>, ExplainError> {
+    let mut config = model.config.network.clone();
+    let Some(positions) = &mut config.positions else { return Ok(None) };
+    positions.amplitude = 0.0;
+    let (n_source, n_target) = (model.task.source_vocabulary().len(), model.task.target_vocabulary().len());
+    let network = Network::new(&config, n_source, n_target, model.config.seed).expect("only the amplitude is another");
+    let mut engine = Engine::new(0)?;
+    let samples = Samples { split: Split::Test, seed: FRESH, n_samples: N_CAUSAL as usize };
+    Ok(Some(evaluate(model.task.as_ref(), &network, &mut engine, &model.weights, samples, Feeding::Free).word_accuracy()))
+}

@@ -1,0 +1,72 @@
+//! The page of a reproduction: claims, what came out, and their figures.
+
+use crosslens_lab::Shown;
+use crosslens_lab::analysis::page::Page;
+use crosslens_lab::reproduce::{Bound, Check, ClaimOutcome, Figure, Reproduction, SeedOutcome, Series};
+
+use super::chromium::Browser;
+use super::planted::{Plan, Planted, pieces_of_words};
+
+fn claim(id: &'static str, value: f64, figure: Figure) -> ClaimOutcome {
+    let check = Check::at_least("share of <b>steps</b>", value, 0.9);
+    let seed = SeedOutcome { value: Some(value), holds: check.holds, missed: Vec::new(), networks: Vec::new(), checks: vec![check] };
+    ClaimOutcome {
+        id,
+        claim: "Networks <script>look</script> along the diagonal.",
+        origin: "paper",
+        remark: "",
+        what: check.what,
+        value: Some(value),
+        spread: 0.01,
+        floor: Some(0.9),
+        bound: Some(Bound::AtLeast),
+        holds: seed.holds,
+        seeds: vec![seed.clone(), seed],
+        figure: Some(figure),
+    }
+}
+
+fn reproduction() -> Reproduction {
+    let lines = vec![Series::by_step("one", &[0.1, 0.5, 0.4]), Series::by_step("two", &[0.3, f64::NAN, -0.2])];
+    let bars =
+        Figure::bars("Bars.", "share", vec!["a".into(), "b".into()], vec![("one".into(), vec![0.2, 0.9]), ("two".into(), vec![0.1, -0.3])]);
+    let claims = vec![
+        claim("lines", 0.97, Figure::lines("Lines.", "updates", "share", lines.clone())),
+        claim("bars", 0.95, bars),
+        claim("points", 0.2, Figure::points("Points.", "distance", "share", lines)),
+        claim("matrix", 0.99, Figure::matrix("A matrix.", vec![vec![0.9, 0.1], vec![0.2, 0.8]])),
+    ];
+    Reproduction { held: 3, of: claims.len(), claims, quick: false, networks: Vec::new() }
+}
+
+#[test]
+fn claims_open_first_and_each_has_its_number_and_its_figure() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 20, lengths: (6, 6), names: pieces_of_words() };
+    let shown = Shown { name: "planted".into(), explained: Planted::of(&plan).explain(2), training: Vec::new(), timeline: None };
+    let path = folder.path().join("reproduce.html");
+    let claims = serde_json::to_value(reproduction()).expect("JSON");
+    shown.on(Page::new().claims(&claims)).write(&path).expect("writable");
+    for (name, width, scheme) in [("narrow", 320, "dark"), ("wide", 1280, "light")] {
+        browser.window(width, 1000, scheme);
+        browser.open(&path, "");
+        browser.settle();
+        assert_eq!(browser.text("document.querySelector('h1').textContent"), "Claims");
+        assert_eq!(browser.text("held.textContent"), "3 of 4 claims hold");
+        assert_eq!(browser.number("document.querySelectorAll('article').length"), 4.0);
+        assert!(browser.number("document.documentElement.scrollWidth") <= f64::from(width));
+        browser.picture(&format!("claims-{name}-{scheme}"));
+    }
+    let marks = |id: &str, mark: &str| format!("document.querySelectorAll('[data-claim={id}] figure {mark}').length");
+    for (id, mark, n) in [("lines", "path", 2.0), ("bars", "rect", 4.0), ("points", "circle", 5.0), ("matrix", "rect", 4.0)] {
+        assert_eq!(browser.number(&marks(id, mark)), n, "{id}");
+    }
+    let text = browser.text("document.querySelector('[data-claim=lines]').textContent");
+    assert!(text.contains("Networks <script>look</script>") && text.contains("0.970 ± 0.010; at least 0.900"), "{text}");
+    browser.eval("document.querySelector('[data-value=no]').click()");
+    browser.wait("document.querySelectorAll('article').length === 1 && location.hash.includes('holds=no')");
+    browser.eval("document.querySelector('[data-view=head]').click()");
+    browser.wait("document.querySelector('.matrix canvas') !== null");
+    browser.was_quiet();
+}

@@ -1,0 +1,82 @@
+//! Claims tested, training recorded.
+
+use super::common::{TINY, metrics, run, shown, succeed};
+use serde_json::Value;
+
+#[test]
+fn a_claim_is_tested_and_its_network_found_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let arguments = ["reproduce", "--quick", "--claim", "diagonal-ao", "--claim", "time-from-positions", "--out", "out", "--json"];
+    let output = succeed(folder, &arguments);
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    assert_eq!((&found["held"], &found["of"]), (&Value::from(2), &Value::from(2)), "{found}");
+    let claim = &found["claims"][0];
+    assert_eq!(claim["id"], "diagonal-ao");
+    assert_eq!((&claim["holds"], &claim["floor"]), (&Value::from(true), &Value::from(0.9)));
+    assert!(claim["value"].as_f64().expect("a number") >= 0.9);
+    assert_eq!(claim["seeds"].as_array().expect("one a seed").len(), 1);
+    let file: Value = serde_json::from_slice(&std::fs::read(folder.join("out/reproduce.json")).expect("the results")).expect("JSON");
+    assert_eq!(file, found);
+
+    let again = succeed(folder, &["reproduce", "--quick", "--claim", "diagonal-ao", "--out", "out", "--markdown", "page.md"]);
+    let text = shown(&again);
+    assert!(text.contains("1 of 1 claims hold"), "{text}");
+    let page = std::fs::read_to_string(folder.join("page.md")).expect("the page");
+    for part in ["**1 of 1 claims hold**", "### diagonal-ao", "--markdown page.md", "AO, one-to-one"] {
+        assert!(page.contains(part), "no `{part}` in\n{page}");
+    }
+    assert_eq!(std::fs::read_dir(folder.join("out/networks")).expect("networks").count(), 1);
+}
+
+#[test]
+fn claims_are_listed_and_unknown_ones_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listed = shown(&succeed(folder.path(), &["reproduce", "--list"]));
+    assert!(listed.contains("diagonal-aed") && listed.contains("formation"), "{listed}");
+    let unknown = run(folder.path(), &["reproduce", "--claim", "diagonal-aoe"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(shown(&unknown).contains("did you mean `diagonal-ao`?"), "{}", shown(&unknown));
+    let slow = run(folder.path(), &["reproduce", "--quick", "--claim", "cells"]);
+    assert_eq!(slow.status.code(), Some(2));
+    assert!(std::fs::read_dir(folder.path()).expect("a folder").next().is_none(), "nothing was written");
+}
+
+#[test]
+fn the_demo_has_help_and_takes_no_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let help = shown(&succeed(folder.path(), &["--help"]));
+    assert!(help.contains("--fresh") && help.contains("reproduce"), "{help}");
+    assert_eq!(run(folder.path(), &["--fresh", "train", TINY]).status.code(), Some(2));
+}
+
+/// About two minutes of two cores: the demo itself, then its results found again.
+#[test]
+#[ignore = "trains seven networks"]
+fn the_demo_tells_its_story_and_finds_it_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = succeed(folder.path(), &[]);
+    let text = shown(&first);
+    for part in ["AED on one-to-one: 100 % of phrases right", "VED on short one-to-one", ": positional", "next:"] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    let again = succeed(folder.path(), &[]);
+    assert_eq!(first.stdout, again.stdout);
+    assert!(shown(&again).contains("found in crosslens-demo"), "{}", shown(&again));
+}
+
+#[test]
+fn training_is_recorded_and_a_resumed_run_goes_on_recording() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--out", "run", "--steps", "20", "--record-every", "10", "--quiet"]);
+    succeed(folder, &["train", "run", "--resume", "--steps", "30", "--quiet"]);
+    let text = std::fs::read_to_string(folder.join("run/timeline.json")).expect("a timeline");
+    let timeline: Value = serde_json::from_str(&text).expect("JSON");
+    let steps: Vec<&Value> = timeline["points"].as_array().expect("a list").iter().map(|point| &point["step"]).collect();
+    assert_eq!(steps, [0, 10, 20, 30]);
+    assert!(folder.join("run/timeline/00000030.stats.safetensors").exists());
+    assert_eq!(metrics(&folder.join("run")).len(), 3);
+    succeed(folder, &["explain", "run", "--components", "run/timeline/00000030.stats.safetensors", "--json"]);
+    assert_eq!(run(folder, &["train", "run", "--resume", "--record-every", "5"]).status.code(), Some(1));
+}
