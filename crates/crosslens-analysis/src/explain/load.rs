@@ -16,7 +16,8 @@ impl Report {
     /// Reads a report that [`Explained::save`] wrote.
     pub fn load(path: &Path) -> Result<Self, RecordingError> {
         let text = files::read_bounded(path, MAX_REPORT_BYTES)?;
-        let damaged = |error: serde_json::Error| RecordingError::Damaged { path: path.to_owned(), what: error.to_string() };
+        let damaged =
+            |error: serde_json::Error| RecordingError::Damaged { path: path.to_owned(), what: format!("it is no report: {error}") };
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
         match value.get("schema").and_then(|schema| schema.as_str()) {
             Some(REPORT_SCHEMA) => serde_json::from_value(value).map_err(damaged),
