@@ -28,8 +28,9 @@ fn sums_made_in_shards_are_those_made_in_one() {
 
         let own = explain(folder, &[&[model], samples].concat());
         let given = explain(folder, &[&[model, "--components", &name("merged")], samples].concat());
-        assert_alike(&own, &given, 1e-6, &["fitted_pairs", "held_out"]);
-        assert_eq!((&given["corpus"]["fitted_pairs"], &given["corpus"]["held_out"]), (&0.into(), &true.into()));
+        // Whose the sums are is not known: their sentences count as others.
+        assert_alike(&own, &given, 1e-6, &["held_out"]);
+        assert_eq!(&given["corpus"]["held_out"], &true.into());
     }
     let (run, rec) = (Sums::read(&folder.join("run-whole.stats.safetensors")), Sums::read(&folder.join("rec-whole.stats.safetensors")));
     run.assert_alike(&rec);
