@@ -1,7 +1,7 @@
 //! The page that shows reports: one HTML file that needs no network.
 //!
 //! The viewer's files lie in `viewer/` as plain ES modules. A browser loads no module from disk, so they are joined into one inline
-//! script ([`bundle`]); the page's Content-Security-Policy names that script and the style sheet by their hashes and forbids everything
+//! script (`bundle.rs`); the page's Content-Security-Policy names that script and the style sheet by their hashes and forbids everything
 //! else, any request included. Reports and sentences are blocks of compressed text that the page unpacks as it needs them.
 
 mod blocks;
