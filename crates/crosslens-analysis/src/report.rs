@@ -216,7 +216,7 @@ pub struct SharesReport {
 
 impl SharesReport {
     /// Centred shares of what both sides owe to step, token and the rest alone, and of the query's mean with the key's temporal part.
-    pub(crate) fn totals(&self) -> ([f64; 3], f64) {
+    pub fn totals(&self) -> ([f64; 3], f64) {
         if let Some(parts) = self.parts.get("centred") {
             let of = |part: usize| parts.query[part] + parts.key[part];
             return ([of(0), of(1), of(2)], 0.0);

@@ -41,8 +41,6 @@ const FRESH: u64 = 0x5EED_0006;
 const UNTRAINED: u64 = 7;
 /// The report of a network, in its run's folder.
 const REPORT_FILE: &str = "report.json";
-/// Largest one that is read.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// Why there is no demo.
 #[derive(Debug, thiserror::Error)]
@@ -136,9 +134,8 @@ fn config(network: DemoNetwork) -> RunConfig {
 /// The report of an earlier call, if it is whole and of the same configuration.
 fn find(folder: &Path, config: &RunConfig) -> Option<Report> {
     let path = folder.join(REPORT_FILE);
-    let is_small = std::fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_BYTES);
     let is_same = RunFolder::at(folder).read_config().is_ok_and(|kept| kept == *config);
-    if is_small && is_same { serde_json::from_slice(&std::fs::read(path).ok()?).ok() } else { None }
+    if is_same { Report::load(&path).ok() } else { None }
 }
 
 fn study(folder: &Path, config: RunConfig, is_fresh: bool, n_threads: usize, watch: &mut Watch<'_>) -> Result<Report, DemoError> {
@@ -186,26 +183,15 @@ impl Shown {
                 percent(rest)
             );
         };
-        let [time, input, rest] = totals(site);
+        let ([time, input, _], _) = site.shares.as_ref().map_or(([0.0; 3], 0.0), |shares| shares.totals());
         let verdict = &site.verdict.label;
         format!(
             "{about}: {phrases} of phrases right; scores are {} by step, {} by token, {} mixed or neither: {verdict}",
             percent(time),
             percent(input),
-            percent(rest)
+            percent(1.0 - time - input)
         )
     }
-}
-
-/// Centred shares of what both sides owe to steps, what both owe to tokens, and all else.
-fn totals(site: &crosslens_analysis::report::SiteReport) -> [f64; 3] {
-    let Some(shares) = &site.shares else { return [0.0; 3] };
-    let (time, input) = match (shares.tables.get("centred"), shares.parts.get("centred")) {
-        (Some(table), _) => (table[0][0], table[1][1]),
-        (None, Some(parts)) => (parts.query[0] + parts.key[0], parts.query[1] + parts.key[1]),
-        (None, None) => (0.0, 0.0),
-    };
-    [time, input, 1.0 - time - input]
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub use live::{Asked, Feeds, LiveError, LiveModel, Rerun, Spelled};
 pub use model::{OpenError, Opened, TrainedModel};
 pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
-pub use showing::{ShowError, ShowOptions, Shown};
+pub use showing::{ShowError, ShowOptions, Shown, curves};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, tasks, train};

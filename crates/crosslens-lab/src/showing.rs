@@ -111,7 +111,8 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn curves(folder: &RunFolder) -> Result<Vec<TrainingPoint>, FolderError> {
+/// Loss and accuracy along the training of a run.
+pub fn curves(folder: &RunFolder) -> Result<Vec<TrainingPoint>, FolderError> {
     let point = |metrics: &Metrics| TrainingPoint {
         step: metrics.step,
         train_loss: Some(metrics.train_loss),

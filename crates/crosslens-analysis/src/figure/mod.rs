@@ -24,7 +24,7 @@ use std::str::FromStr;
 
 pub use colours::{Colours, Theme};
 pub use saved::SavedReport;
-pub use training::{TrainingPoint, training};
+pub use training::training;
 
 use crate::RecordingError;
 use crate::report::{Report, SiteReport};

@@ -6,33 +6,19 @@ use super::svg::{Stroke, Svg, Text};
 use super::text::percent;
 use super::{COLUMN_MM, Figure, FigureError, Style};
 use crate::Part;
+use crate::timeline::TrainingPoint;
 
 const MARGIN: f64 = 6.0;
 const LETTERS: f64 = 6.5;
 /// Most points that are drawn.
 const MAX_POINTS: usize = 2000;
 
-/// One line of a run's metrics.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TrainingPoint {
-    /// Updates made.
-    pub step: u64,
-    /// Cross-entropy of the training batches.
-    pub train_loss: f64,
-    /// Free-running cross-entropy on fresh sentences.
-    pub loss: f64,
-    /// Share of steps right.
-    pub word_accuracy: f64,
-    /// Share of sentences right.
-    pub phrase_accuracy: f64,
-}
-
 /// One curve.
 struct Curve {
     name: &'static str,
     colour: Colour,
     is_dashed: bool,
-    of: fn(&TrainingPoint) -> f64,
+    of: fn(&TrainingPoint) -> Option<f64>,
 }
 
 /// Draws loss and accuracy over steps.
@@ -78,7 +64,7 @@ pub fn training(points: &[TrainingPoint], style: &Style) -> Result<Figure, Figur
 
 /// From zero; on a logarithm where losses span more than a power of ten and a half.
 fn loss_scale(points: &[TrainingPoint], curves: &[Curve]) -> Scale {
-    let values = points.iter().flat_map(|point| curves.iter().map(|curve| (curve.of)(point)));
+    let values = points.iter().flat_map(|point| curves.iter().filter_map(|curve| (curve.of)(point)));
     let values: Vec<f64> = values.filter(|value| value.is_finite() && *value >= 0.0).collect();
     let highest = values.iter().copied().fold(0.0, f64::max).max(1e-12);
     let lowest = values.iter().copied().filter(|&value| value > 0.0).fold(highest, f64::min).max(highest * 1e-9);
@@ -113,7 +99,7 @@ fn draw_curves(svg: &mut Svg, plot: &Plot, points: &[TrainingPoint], curves: &[C
     for curve in curves {
         let places: Vec<[f64; 2]> = points
             .iter()
-            .map(|point| (point.step as f64, (curve.of)(point)))
+            .filter_map(|point| Some((point.step as f64, (curve.of)(point)?)))
             .filter(|(_, value)| value.is_finite())
             .map(|(step, value)| plot.point(step, value))
             .collect();

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{Explained, Options};
-use crosslens_analysis::figure::{
-    Choice, Figure, FigureError, Kind, SampleName, SavedReport, SiteName, Style, Theme, TrainingPoint, draw, training,
-};
+use crosslens_analysis::figure::{Choice, Figure, FigureError, Kind, SampleName, SavedReport, SiteName, Style, Theme, draw, training};
 use crosslens_analysis::report::Report;
+use crosslens_analysis::timeline::TrainingPoint;
 use crosslens_analysis::{Linear, Readout, ScoreMap};
 use serde_json::Value;
 
@@ -71,7 +70,13 @@ fn points() -> Vec<TrainingPoint> {
     let point = |step: u64| {
         let left = 0.5f64.powf(step as f64 / 100.0);
         let right = 1.0 - left;
-        TrainingPoint { step, train_loss: 1.2 * left, loss: left, word_accuracy: right, phrase_accuracy: right * right }
+        TrainingPoint {
+            step,
+            train_loss: Some(1.2 * left),
+            loss: Some(left),
+            word_accuracy: Some(right),
+            phrase_accuracy: Some(right * right),
+        }
     };
     (1..=10).map(|place| point(100 * place)).collect()
 }
@@ -239,7 +244,13 @@ fn hostile_numbers_are_drawn_somewhere() {
         for (_, figure) in all_of(&changed) {
             text_of(&figure);
         }
-        let point = TrainingPoint { step: u64::MAX, train_loss: number, loss: -number, word_accuracy: number, phrase_accuracy: f64::NAN };
+        let point = TrainingPoint {
+            step: u64::MAX,
+            train_loss: Some(number),
+            loss: Some(-number),
+            word_accuracy: None,
+            phrase_accuracy: Some(f64::NAN),
+        };
         text_of(&training(&[point, point], &Style::default()).expect("points"));
     }
 }

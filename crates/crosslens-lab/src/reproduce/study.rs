@@ -26,7 +26,7 @@ const SHOWN: usize = 8;
 /// The file beside `report.json`.
 const STUDY_FILE: &str = "study.json";
 const STUDY_SCHEMA: &str = "crosslens-study/1";
-/// Largest `report.json` and `study.json` that are read.
+/// Largest `study.json` that is read.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// A network of a free-running phrase accuracy below this does not do its task, and no claim is judged by it.
@@ -113,13 +113,10 @@ impl Study {
 
     /// Reads what an earlier call kept in a run folder; `None` where there is nothing whole.
     pub(super) fn load(folder: &Path) -> Option<Self> {
-        let read = |name: &str| {
-            let path = folder.join(name);
-            let is_small = std::fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_BYTES);
-            if is_small { std::fs::read(&path).ok() } else { None }
-        };
-        let report: Report = serde_json::from_slice(&read("report.json")?).ok()?;
-        let notes: Notes = serde_json::from_slice(&read(STUDY_FILE)?).ok()?;
+        let report = Report::load(&folder.join("report.json")).ok()?;
+        let path = folder.join(STUDY_FILE);
+        let is_small = std::fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_BYTES);
+        let notes: Notes = if is_small { serde_json::from_slice(&std::fs::read(&path).ok()?).ok()? } else { return None };
         let timeline = recorded(folder).ok()?;
         (notes.schema == STUDY_SCHEMA).then_some(Self { report, notes, timeline })
     }
@@ -156,8 +153,7 @@ impl StudySamples {
 
 /// What was recorded along training; nothing where it was not.
 fn recorded(folder: &Path) -> Result<Vec<TimelinePoint>, RecordingError> {
-    let file = RunFolder::at(folder).timeline_file();
-    if file.exists() { Ok(Timeline::load(&file)?.points) } else { Ok(Vec::new()) }
+    Ok(Timeline::load(&RunFolder::at(folder).timeline_file())?.points)
 }
 
 /// The same weights, but positions of amplitude 0.

@@ -1,10 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use crosslens_lab::analysis::figure::{
-    Choice, Figure, Kind, SampleName, SavedReport, SiteName, Style, Theme, TrainingPoint, draw, training,
-};
+use crosslens_lab::analysis::figure::{Choice, Figure, Kind, SampleName, SavedReport, SiteName, Style, Theme, draw, training};
 use crosslens_lab::analysis::replace_file;
+use crosslens_lab::analysis::timeline::TrainingPoint;
 use crosslens_lab::train::RunFolder;
 use serde_json::json;
 
@@ -192,17 +191,10 @@ fn metrics(from: &Path) -> Result<Vec<TrainingPoint>, Failure> {
         let no_run = || Failure::refused(format!("the run that `{}` explains is not where it was", from.display()));
         path.filter(|path| path.is_dir()).ok_or_else(|| no_run().hint("crosslens figure DIR training -o …, with the folder of the run"))?
     };
-    let points = RunFolder::at(&folder).read_metrics()?;
+    let points = crosslens_lab::curves(&RunFolder::at(&folder))?;
     if points.is_empty() {
         let message = format!("`{}` holds no metrics.jsonl with a line in it", folder.display());
         return Err(Failure::refused(message).hint("the folder of a run made by `crosslens train`"));
     }
-    let point = |line: crosslens_lab::train::Metrics| TrainingPoint {
-        step: line.step,
-        train_loss: line.train_loss,
-        loss: line.loss,
-        word_accuracy: line.word_accuracy,
-        phrase_accuracy: line.phrase_accuracy,
-    };
-    Ok(points.into_iter().map(point).collect())
+    Ok(points)
 }
