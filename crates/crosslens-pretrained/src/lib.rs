@@ -1,0 +1,1 @@
+//! Pretrained encoder-decoder models.
