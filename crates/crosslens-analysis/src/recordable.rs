@@ -30,6 +30,11 @@ pub struct AttentionRow<'a> {
 
 /// Changes what a model does while it runs. Every method leaves things as they are unless it is written otherwise.
 pub trait Intervene: Sync {
+    /// The one site that is changed, where it is one and only its weights are: a model may take what comes before it from an earlier run.
+    fn site(&self) -> Option<usize> {
+        None
+    }
+
     /// May replace the attention weights of a row; they should stay a distribution over the keys.
     fn weights(&self, _row: AttentionRow<'_>, _weights: &mut [f32]) {}
 

@@ -1,6 +1,7 @@
 //! The Crosslens side of the benchmarks: speaks the protocol of the peers' programs, so that a driver can take turns between them.
 
 mod analysis;
+mod pretrained;
 mod protocol;
 mod serve_load;
 mod train;
@@ -20,6 +21,8 @@ enum Benchmark {
     Train(train::Arguments),
     /// Components and nine-term shares of 2,000 sentence pairs.
     Analysis(analysis::Arguments),
+    /// Every cross-attention matrix of 64 sentence pairs under a pretrained model.
+    Pretrained(pretrained::Arguments),
     /// Live explanations asked of a running `crosslens serve`, many at once.
     ServeLoad(serve_load::Arguments),
 }
@@ -28,6 +31,7 @@ fn main() -> std::io::Result<()> {
     match Arguments::parse().benchmark {
         Benchmark::Train(arguments) => train::run(&arguments),
         Benchmark::Analysis(arguments) => analysis::run(&arguments),
+        Benchmark::Pretrained(arguments) => pretrained::run(&arguments),
         Benchmark::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

@@ -1,1 +1,23 @@
-//! Pretrained encoder-decoder models.
+//! Pretrained encoder-decoder models, opened from the folders they are published in.
+//!
+//! [`Model::open`] reads a Hugging Face folder of a T5, BART or Marian model; [`Model::write`] lets it translate. Products run on the
+//! kernels of this project rather than on a tensor framework: rows of different sentences lie side by side without padding, and the bits of
+//! a row do not depend on the others, so that a sentence gives the same attention alone and in any batch.
+
+mod decode;
+mod drawn;
+mod error;
+mod families;
+mod fields;
+mod generation;
+mod layers;
+mod model;
+mod stack;
+mod subject;
+mod weights;
+
+pub use decode::{Decoding, Sampling, Written};
+pub use error::PretrainedError;
+pub use generation::{EarlyStopping, Generation};
+pub use model::Model;
+pub use subject::{Subject, TokenNames, Wanted};

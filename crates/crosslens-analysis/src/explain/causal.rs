@@ -16,6 +16,10 @@ pub(super) struct Replaced {
 }
 
 impl Intervene for Replaced {
+    fn site(&self) -> Option<usize> {
+        Some(self.site)
+    }
+
     fn weights(&self, row: AttentionRow<'_>, weights: &mut [f32]) {
         if row.site != self.site {
             return;
@@ -36,6 +40,10 @@ struct Rebuilt<'a> {
 }
 
 impl Intervene for Rebuilt<'_> {
+    fn site(&self) -> Option<usize> {
+        Some(self.site)
+    }
+
     fn weights(&self, row: AttentionRow<'_>, weights: &mut [f32]) {
         if row.site != self.site {
             return;

@@ -1,0 +1,93 @@
+//! Which model is which: from a configuration and named tensors to layers.
+
+mod bart;
+mod t5;
+
+use std::path::Path;
+
+use crate::PretrainedError;
+use crate::fields::Fields;
+use crate::model::Model;
+use crate::weights::Weights;
+
+/// The kinds of models that are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    T5,
+    Mt5,
+    Umt5,
+    Bart,
+    Marian,
+}
+
+/// Models whose configurations say something else, but have no encoder.
+const DECODERS: &[&str] = &[
+    "bloom",
+    "codegen",
+    "ctrl",
+    "deepseek_v3",
+    "falcon",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "gpt2",
+    "gpt_bigcode",
+    "gpt_neo",
+    "gpt_neox",
+    "gptj",
+    "llama",
+    "mamba",
+    "mistral",
+    "mixtral",
+    "mpt",
+    "olmo",
+    "opt",
+    "phi",
+    "phi3",
+    "qwen2",
+    "qwen3",
+    "stablelm",
+    "starcoder2",
+    "xglm",
+];
+
+impl Family {
+    const ALL: [Self; 5] = [Self::T5, Self::Mt5, Self::Umt5, Self::Bart, Self::Marian];
+
+    /// As `model_type` names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::T5 => "t5",
+            Self::Mt5 => "mt5",
+            Self::Umt5 => "umt5",
+            Self::Bart => "bart",
+            Self::Marian => "marian",
+        }
+    }
+
+    pub(crate) fn of(config: &Fields) -> Result<Self, PretrainedError> {
+        let found = config.text("model_type", "")?;
+        if let Some(family) = Self::ALL.into_iter().find(|family| family.name() == found) {
+            return Ok(family);
+        }
+        let architectures = config.get("architectures").and_then(|names| names.as_array());
+        let is_decoder = |name: &serde_json::Value| name.as_str().is_some_and(|name| name.ends_with("ForCausalLM"));
+        let only_decoders = architectures.is_some_and(|names| !names.is_empty() && names.iter().all(is_decoder));
+        let (path, found) = (config.path().to_owned(), found.to_owned());
+        if DECODERS.contains(&found.as_str()) || only_decoders {
+            return Err(PretrainedError::DecoderOnly { path, found });
+        }
+        if found.is_empty() {
+            return Err(config.wrong("model_type", "is missing"));
+        }
+        let known = Self::ALL.map(Self::name).join(", ");
+        Err(PretrainedError::UnknownType { path, found, known })
+    }
+}
+
+pub(crate) fn build(folder: &Path, family: Family, config: &Fields, weights: Weights) -> Result<Model, PretrainedError> {
+    match family {
+        Family::T5 | Family::Mt5 | Family::Umt5 => t5::build(folder, family, config, weights),
+        Family::Bart | Family::Marian => bart::build(folder, family, config, weights),
+    }
+}

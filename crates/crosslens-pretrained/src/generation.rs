@@ -1,0 +1,120 @@
+//! How a model writes by its own files: `generation_config.json`, and what older models keep in `config.json`.
+
+use std::path::Path;
+
+use crosslens_analysis::Token;
+
+use crate::PretrainedError;
+use crate::fields::Fields;
+
+/// Tokens a model writes at most where its files do not say.
+const MAX_TOKENS: usize = 256;
+/// No file may ask for more: a beam keeps keys and values for every token.
+const MOST_TOKENS: usize = 1 << 16;
+/// No file may ask for more.
+const MOST_BEAMS: usize = 1024;
+
+/// When a beam search ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyStopping {
+    /// When no hypothesis can be bettered, taken at the present length.
+    No,
+    /// As soon as there are as many whole hypotheses as beams.
+    Yes,
+    /// When no hypothesis can be bettered at any length.
+    Never,
+}
+
+/// The rules a model writes by.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Generation {
+    /// Read first by the decoder.
+    pub start: Token,
+    /// Any of them ends a sentence.
+    pub ends: Vec<Token>,
+    /// Fills batches in other programs; never written here unless the model does.
+    pub pad: Option<Token>,
+    /// Written first, whatever the model finds likely.
+    pub forced_first: Option<Token>,
+    /// One of them is written last where the length runs out.
+    pub forced_last: Vec<Token>,
+    /// Never written.
+    pub suppressed: Vec<Token>,
+    /// Never written first.
+    pub suppressed_first: Vec<Token>,
+    /// Sequences that are never completed.
+    pub bad_words: Vec<Vec<Token>>,
+    /// Sequences of this length are never written twice; 0 for no such rule.
+    pub no_repeat: usize,
+    /// Fewest tokens before the end, the start token counted.
+    pub min_length: usize,
+    /// Most tokens, the start token not counted.
+    pub max_tokens: usize,
+    /// Hypotheses that are followed side by side.
+    pub n_beams: usize,
+    /// A hypothesis' log probability is divided by its length to this power.
+    pub length_penalty: f64,
+    /// When a beam search ends.
+    pub early_stopping: EarlyStopping,
+}
+
+impl Generation {
+    /// Reads `generation_config.json` beside the configuration, whose own fields count where that says nothing.
+    pub(crate) fn read(folder: &Path, config: &Fields, n_words: usize) -> Result<Self, PretrainedError> {
+        let path = folder.join("generation_config.json");
+        let own = if path.exists() { Fields::read(&path)? } else { Fields::none(&path) };
+        let of = |field: &str| if own.get(field).is_some() { &own } else { config };
+        let known = |field: &str, tokens: Vec<Token>| match tokens.iter().find(|&&token| token as usize >= n_words) {
+            Some(token) => Err(of(field).wrong(field, format!("names the token {token}; the model writes {n_words}"))),
+            None => Ok(tokens),
+        };
+        let tokens = |field: &str| known(field, of(field).tokens(field)?);
+        let token = |field: &str| Ok::<_, PretrainedError>(tokens(field)?.first().copied());
+        let size = |field: &str, otherwise: usize, most: usize| match of(field).get(field).and_then(|value| value.as_u64()) {
+            Some(0) => Ok(0),
+            _ => {
+                let size = of(field).size(field, Some(otherwise.max(1)))?;
+                if size > most { Err(of(field).wrong(field, format!("is {size}; at most {most} is allowed"))) } else { Ok(size) }
+            }
+        };
+        let pad = token("pad_token_id")?;
+        // T5's start with the padding token unless they say otherwise.
+        let start = match token("decoder_start_token_id")?.or(token("bos_token_id")?).or(pad) {
+            Some(start) => start,
+            None => return Err(config.wrong("decoder_start_token_id", "is missing")),
+        };
+        let bad_words: Vec<Vec<Token>> = of("bad_words_ids").token_lists("bad_words_ids")?;
+        bad_words.iter().try_for_each(|words| known("bad_words_ids", words.clone()).map(drop))?;
+        let early_stopping = match of("early_stopping").get("early_stopping") {
+            None => EarlyStopping::No,
+            Some(value) if value.as_bool() == Some(false) => EarlyStopping::No,
+            Some(value) if value.as_bool() == Some(true) => EarlyStopping::Yes,
+            Some(value) if value.as_str() == Some("never") => EarlyStopping::Never,
+            Some(value) => {
+                return Err(of("early_stopping").wrong("early_stopping", format!("is {value}; true, false or \"never\" is meant")));
+            }
+        };
+        let max_tokens = match size("max_new_tokens", 0, MOST_TOKENS)? {
+            max_tokens if of("max_new_tokens").get("max_new_tokens").is_some() => max_tokens,
+            _ => size("max_length", MAX_TOKENS + 1, MOST_TOKENS)?.saturating_sub(1),
+        };
+        Ok(Self {
+            start,
+            ends: tokens("eos_token_id")?,
+            pad,
+            forced_first: token("forced_bos_token_id")?,
+            forced_last: tokens("forced_eos_token_id")?,
+            suppressed: tokens("suppress_tokens")?,
+            suppressed_first: tokens("begin_suppress_tokens")?,
+            bad_words,
+            no_repeat: size("no_repeat_ngram_size", 0, MOST_TOKENS)
+                .map(|n| if of("no_repeat_ngram_size").get("no_repeat_ngram_size").is_some() { n } else { 0 })?,
+            min_length: size("min_length", 0, MOST_TOKENS).map(|n| if of("min_length").get("min_length").is_some() { n } else { 0 })?,
+            max_tokens: max_tokens.max(1),
+            n_beams: size("num_beams", 1, MOST_BEAMS)?.max(1),
+            length_penalty: of("length_penalty").number("length_penalty", 1.0)?,
+            early_stopping,
+        })
+    }
+}

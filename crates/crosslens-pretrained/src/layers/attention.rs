@@ -1,0 +1,216 @@
+//! Attention of several heads, each row of weights shown to a watcher before it is used.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crosslens_analysis::{RelativeBias, SiteKind, Visible};
+use crosslens_kernels::{Matrix, MatrixMut, Write, add, dots, product_of_rows, softmax};
+
+use super::Linear;
+
+/// Which rows belong to which sentence.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spans {
+    /// First row of each sentence, and the number of all rows.
+    starts: Vec<usize>,
+}
+
+impl Spans {
+    pub(crate) fn of(lengths: impl Iterator<Item = usize>) -> Self {
+        let mut starts = vec![0];
+        for length in lengths {
+            starts.push(starts[starts.len() - 1] + length);
+        }
+        Self { starts }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    pub(crate) fn rows(&self, sentence: usize) -> Range<usize> {
+        self.starts[sentence]..self.starts[sentence + 1]
+    }
+
+    /// The rows of one sentence of a matrix `[rows, d]`.
+    pub(crate) fn of_sentence<'m>(&self, sentence: usize, matrix: &'m [f32], d: usize) -> &'m [f32] {
+        let rows = self.rows(sentence);
+        &matrix[rows.start * d..rows.end * d]
+    }
+}
+
+/// A layer of attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) kind: SiteKind,
+    pub(crate) layer: usize,
+}
+
+/// Sees what happens at every layer of attention, and may change it.
+pub(crate) trait Watch {
+    /// The states `[rows, d]` that ask and are asked; the same where a side asks itself.
+    fn states(&mut self, _at: At, _queries: &[f32], _keys: &[f32]) {}
+
+    /// The states `[key, d]` whose values one head sums instead of a sentence's own.
+    fn values(&mut self, _at: At, _head: usize, _sentence: usize, _keys: &[f32]) -> Option<Vec<f32>> {
+        None
+    }
+
+    /// The weights `[query, key]` of one head for one sentence, with the states `[step, d]` they come from.
+    fn weights(&mut self, _at: At, _head: usize, _sentence: usize, _states: [&[f32]; 2], _weights: &mut [f32]) {}
+}
+
+/// Nobody watches.
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// How much of a layer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// The weights alone: nothing comes after.
+    Weights,
+    /// What the layer passes on.
+    Output,
+}
+
+/// Projected keys and values, `[rows, heads · d_head]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    pub(crate) keys: Vec<f32>,
+    /// Empty where they are not needed.
+    pub(crate) values: Vec<f32>,
+}
+
+/// `softmax((W_Q z + b_Q)·(W_K h + b_K) × scale + bias)` over the keys that may be seen, summing `W_V h + b_V`, then `W_O`.
+pub(crate) struct Attention {
+    pub(crate) query: Linear,
+    pub(crate) key: Linear,
+    pub(crate) value: Linear,
+    pub(crate) output: Linear,
+    pub(crate) n_heads: usize,
+    pub(crate) scale: f32,
+    pub(crate) visible: Visible,
+    /// By head.
+    pub(crate) bias: Option<Arc<Vec<RelativeBias>>>,
+}
+
+/// What is used again from layer to layer.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    projected: Vec<f32>,
+    context: Vec<f32>,
+    weights: Vec<f32>,
+}
+
+/// One layer's question: who asks, who is asked, and what is wanted.
+pub(crate) struct Question<'a> {
+    pub(crate) at: At,
+    /// States that ask, `[rows, d]`.
+    pub(crate) queries: &'a [f32],
+    pub(crate) query_spans: &'a Spans,
+    /// Step of each sentence's first query.
+    pub(crate) first_step: usize,
+    /// States that are asked; empty where only their projections are kept.
+    pub(crate) key_states: &'a [f32],
+    pub(crate) key_spans: &'a Spans,
+    pub(crate) need: Need,
+}
+
+impl Attention {
+    fn width(&self) -> usize {
+        self.query.d_out()
+    }
+
+    fn d_head(&self) -> usize {
+        self.width() / self.n_heads
+    }
+
+    /// Projects the states that are asked.
+    pub(crate) fn keys(&self, states: &[f32], need: Need) -> Keys {
+        let mut keys = Keys::default();
+        self.key.apply(states, &mut keys.keys);
+        if need == Need::Output {
+            self.value.apply(states, &mut keys.values);
+        }
+        keys
+    }
+
+    /// Answers for all sentences; `result` is `[rows, d]`, or untouched where weights are all that is needed.
+    ///
+    /// `keys` gives the projections of one sentence's keys.
+    pub(crate) fn answer<'k>(
+        &self,
+        question: &Question<'_>,
+        keys: impl Fn(usize) -> (&'k [f32], &'k [f32]),
+        watch: &mut dyn Watch,
+        scratch: &mut Scratch,
+        result: &mut Vec<f32>,
+    ) {
+        let (width, d_query) = (self.width(), self.query.d_in());
+        let Scratch { projected, context, weights } = scratch;
+        self.query.apply(question.queries, projected);
+        context.resize(projected.len(), 0.0);
+        for sentence in 0..question.query_spans.len() {
+            let rows = question.query_spans.rows(sentence);
+            let (n_queries, n_keys) = (rows.len(), question.key_spans.rows(sentence).len());
+            let key_states = if question.key_states.is_empty() {
+                &[]
+            } else {
+                question.key_spans.of_sentence(sentence, question.key_states, self.key.d_in())
+            };
+            let states = [&question.queries[rows.start * d_query..rows.end * d_query], key_states];
+            let (keys, values) = keys(sentence);
+            weights.resize(n_queries * n_keys, 0.0);
+            for head in 0..self.n_heads {
+                let queries = &projected[rows.start * width..rows.end * width];
+                self.weigh(head, question.first_step, queries, keys, n_keys, weights);
+                watch.weights(question.at, head, sentence, states, weights);
+                if question.need == Need::Weights {
+                    continue;
+                }
+                let first = head * self.d_head();
+                let replaced = watch.values(question.at, head, sentence, key_states).map(|states| {
+                    let mut values = Vec::new();
+                    self.value.apply(&states, &mut values);
+                    values
+                });
+                let values = Matrix::strided(&replaced.as_deref().unwrap_or(values)[first..], n_keys, self.d_head(), width);
+                let context = &mut context[rows.start * width + first..rows.end * width];
+                let context = MatrixMut::strided(context, n_queries, self.d_head(), width);
+                product_of_rows(context, Matrix::new(weights, n_queries, n_keys), values, Write::Over);
+            }
+        }
+        if question.need == Need::Output {
+            self.output.apply(context, result);
+        }
+    }
+
+    /// The weights `[query, key]` of one head for one sentence.
+    fn weigh(&self, head: usize, first_step: usize, queries: &[f32], keys: &[f32], n_keys: usize, weights: &mut [f32]) {
+        let (width, d_head) = (self.width(), self.d_head());
+        let n_queries = queries.len() / width;
+        let first = head * d_head;
+        let queries = Matrix::strided(&queries[first..], n_queries, d_head, width);
+        let keys = Matrix::strided(&keys[first..], n_keys, d_head, width);
+        dots(MatrixMut::new(weights, n_queries, n_keys), queries, keys, self.scale);
+        for (query, row) in weights.chunks_exact_mut(n_keys).enumerate() {
+            let step = first_step + query;
+            if let Some(bias) = &self.bias {
+                add_bias(&bias[head], step, row);
+            }
+            let (seen, unseen) = row.split_at_mut(self.visible.n_keys(step, n_keys));
+            softmax(seen);
+            unseen.fill(0.0);
+        }
+    }
+}
+
+/// Adds the bias of each key's distance from the step.
+fn add_bias(bias: &RelativeBias, step: usize, row: &mut [f32]) {
+    let first = -bias.lowest - step as i64;
+    match usize::try_from(first).ok().and_then(|first| bias.values.get(first..first + row.len())) {
+        Some(values) => add(row, values),
+        None => row.iter_mut().enumerate().for_each(|(key, score)| *score += bias.at(step, key)),
+    }
+}

@@ -1,0 +1,123 @@
+//! Affine maps of rows, their weights packed once.
+
+use std::ops::Range;
+
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, add, product};
+
+use super::Table;
+use crate::PretrainedError;
+use crate::weights::Weights;
+
+/// Inputs that are multiplied before the next ones: as many rows of a panel as stay near.
+const DEPTH: usize = 512;
+/// Outputs that are packed from a table at a time.
+const TABLE_ROWS: usize = 1024;
+
+/// `x·Wᵀ + b` with `W` `[d_out, d_in]`, as checkpoints keep it.
+pub(crate) struct Linear {
+    /// The tensors it was read from are `name.weight` and `name.bias`.
+    name: String,
+    /// `Wᵀ`, cut along the inputs. Results are added in order, so that the cut changes no bit of them.
+    blocks: Vec<Packed<f32>>,
+    bias: Option<Vec<f32>>,
+    d_in: usize,
+    d_out: usize,
+}
+
+impl Linear {
+    /// Reads `name.weight`, and `name.bias` where there is to be one.
+    pub(crate) fn read(weights: &mut Weights, name: &str, d_in: usize, d_out: usize, has_bias: bool) -> Result<Self, PretrainedError> {
+        let matrix = weights.read(&format!("{name}.weight"), &[d_out, d_in])?;
+        let bias = if has_bias { Some(weights.read(&format!("{name}.bias"), &[d_out])?) } else { None };
+        Ok(Self { name: name.to_owned(), ..Self::of(&matrix, bias, d_in, d_out) })
+    }
+
+    /// The part of it that writes outputs `outputs`, for whoever explains it; its numbers are read anew.
+    pub(crate) fn part(&self, weights: &mut Weights, outputs: Range<usize>) -> Result<crosslens_analysis::Linear, PretrainedError> {
+        let matrix = weights.read(&format!("{}.weight", self.name), &[self.d_out, self.d_in])?;
+        let turned = (0..self.d_in).flat_map(|input| outputs.clone().map(move |output| (input, output)));
+        let part = turned.map(|(input, output)| matrix[output * self.d_in + input]).collect();
+        let bias = self.bias.as_ref().map_or_else(Vec::new, |bias| bias[outputs.clone()].to_vec());
+        Ok(crosslens_analysis::Linear { d_in: self.d_in, d_out: outputs.len(), weights: part, bias })
+    }
+
+    /// From `W` `[d_out, d_in]`.
+    pub(crate) fn of(matrix: &[f32], bias: Option<Vec<f32>>, d_in: usize, d_out: usize) -> Self {
+        let turned = Matrix::new(matrix, d_out, d_in).transposed();
+        let pack = |from: usize| {
+            let mut packed = Packed::new();
+            packed.pack(turned.row_range(from, (from + DEPTH).min(d_in)));
+            packed
+        };
+        Self { name: String::new(), blocks: (0..d_in).step_by(DEPTH).map(pack).collect(), bias, d_in, d_out }
+    }
+
+    pub(crate) fn d_in(&self) -> usize {
+        self.d_in
+    }
+
+    pub(crate) fn d_out(&self) -> usize {
+        self.d_out
+    }
+
+    /// `[rows, d_in]` to `[rows, d_out]`, in place of what stood in `result`.
+    pub(crate) fn apply(&self, rows: &[f32], result: &mut Vec<f32>) {
+        let n_rows = rows.len() / self.d_in;
+        result.resize(n_rows * self.d_out, 0.0);
+        let left = Matrix::new(rows, n_rows, self.d_in);
+        let mut write = Write::Over;
+        for (number, block) in self.blocks.iter().enumerate() {
+            let from = number * DEPTH;
+            product(MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()), block, write);
+            write = Write::Add;
+        }
+        if let Some(bias) = &self.bias {
+            result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));
+        }
+    }
+}
+
+/// Logits of all words: a table read as a matrix, packed in slices.
+pub(crate) struct Head {
+    slices: Vec<Linear>,
+    bias: Option<Vec<f32>>,
+    scale: f32,
+    n_words: usize,
+}
+
+impl Head {
+    /// `logits = scale · x·Tableᵀ + bias`.
+    pub(crate) fn of(table: &Table, bias: Option<Vec<f32>>, scale: f32) -> Self {
+        let slice = |from: usize| {
+            let to = (from + TABLE_ROWS).min(table.rows());
+            let mut rows = Vec::with_capacity((to - from) * table.d());
+            table.append(from, to, &mut rows);
+            Linear::of(&rows, None, table.d(), to - from)
+        };
+        let slices = (0..table.rows()).step_by(TABLE_ROWS).map(slice).collect();
+        Self { slices, bias, scale, n_words: table.rows() }
+    }
+
+    /// `[rows, d]` to logits `[rows, words]`.
+    pub(crate) fn apply(&self, rows: &[f32]) -> Vec<f32> {
+        let d = self.slices.first().map_or(1, Linear::d_in);
+        let n_rows = rows.len() / d;
+        let mut logits = vec![0.0; n_rows * self.n_words];
+        let mut part = Vec::new();
+        for (number, slice) in self.slices.iter().enumerate() {
+            slice.apply(rows, &mut part);
+            for (row, part) in logits.chunks_exact_mut(self.n_words).zip(part.chunks_exact(slice.d_out)) {
+                row[number * TABLE_ROWS..][..slice.d_out].copy_from_slice(part);
+            }
+        }
+        for row in logits.chunks_exact_mut(self.n_words) {
+            if self.scale != 1.0 {
+                row.iter_mut().for_each(|logit| *logit *= self.scale);
+            }
+            if let Some(bias) = &self.bias {
+                add(row, bias);
+            }
+        }
+        logits
+    }
+}

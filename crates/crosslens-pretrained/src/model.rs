@@ -1,0 +1,166 @@
+//! A pretrained encoder-decoder: opened from a folder, run on tokens.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use crosslens_analysis::Token;
+
+use crate::PretrainedError;
+use crate::families::{self, Family};
+use crate::fields::Fields;
+use crate::generation::Generation;
+use crate::layers::{Head, Need, Spans, Table, Unwatched, Watch};
+use crate::stack::{Memory, Stack};
+use crate::weights::Weights;
+
+/// From what the decoder ends in to logits.
+pub(crate) struct Readout {
+    pub(crate) table: Arc<Table>,
+    pub(crate) bias: Option<Vec<f32>>,
+    pub(crate) scale: f32,
+    /// Packed when it is first needed: a recording of attention never does.
+    pub(crate) head: OnceLock<Head>,
+}
+
+/// A model with its weights.
+///
+/// A sentence gives the same numbers, bit for bit, whatever other sentences it is run with and on however many threads.
+pub struct Model {
+    pub(crate) folder: PathBuf,
+    pub(crate) family: Family,
+    pub(crate) encoder: Stack,
+    pub(crate) decoder: Stack,
+    pub(crate) readout: Readout,
+    /// How it writes.
+    pub(crate) generation: Generation,
+    /// Kept to be read again: for the maps of single heads, or for an untrained model of the same shape.
+    pub(crate) weights: Weights,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Model").field("folder", &self.folder).field("family", &self.family.name()).finish_non_exhaustive()
+    }
+}
+
+/// Sentences side by side, with what the encoder made of their sources.
+pub(crate) struct Encoded {
+    pub(crate) spans: Spans,
+    pub(crate) states: Vec<f32>,
+}
+
+impl Model {
+    /// Opens a Hugging Face folder: `config.json` and the weights beside it.
+    pub fn open(folder: &Path) -> Result<Self, PretrainedError> {
+        let config = read_config(folder)?;
+        let family = Family::of(&config)?;
+        let weights = Weights::open(folder)?;
+        families::build(folder, family, &config, weights)
+    }
+
+    /// The same model with weights that nobody trained.
+    pub fn untrained(&self, seed: u64) -> Result<Self, PretrainedError> {
+        families::build(&self.folder, self.family, &read_config(&self.folder)?, self.weights.drawn(seed))
+    }
+
+    /// Where it was opened.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What kind of model it is, such as `marian`.
+    pub fn family(&self) -> &'static str {
+        self.family.name()
+    }
+
+    /// How it writes, by its own files.
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// Dimensions of its states.
+    pub fn d_model(&self) -> usize {
+        self.encoder.d()
+    }
+
+    /// How many tokens it reads.
+    pub fn n_source_tokens(&self) -> usize {
+        self.encoder.words.rows()
+    }
+
+    /// How many tokens it writes.
+    pub fn n_target_tokens(&self) -> usize {
+        self.readout.table.rows().min(self.decoder.words.rows())
+    }
+
+    /// Fails unless a sentence can be read.
+    pub(crate) fn check_source(&self, tokens: &[Token]) -> Result<(), PretrainedError> {
+        check("source", tokens, &self.encoder)
+    }
+
+    /// Fails unless a sentence can be fed to the decoder.
+    pub(crate) fn check_fed(&self, tokens: &[Token]) -> Result<(), PretrainedError> {
+        check("target", tokens, &self.decoder)
+    }
+
+    /// Runs the encoder. The tokens are checked.
+    pub(crate) fn encode(&self, sources: &[&[Token]], watch: &mut dyn Watch) -> Encoded {
+        let spans = Spans::of(sources.iter().map(|source| source.len()));
+        let mut states = self.encoder.embed(sources.iter().copied(), 0);
+        self.encoder.run(&mut states, &spans, None, 0..self.encoder.layers.len(), Need::Output, watch);
+        self.encoder.finish(&mut states);
+        Encoded { spans, states }
+    }
+
+    /// Runs the decoder on what it is fed; returns the states `[rows, d]` that the readout reads, or nothing of use where weights are all
+    /// that is needed.
+    pub(crate) fn decode(&self, encoded: &Encoded, fed: &[&[Token]], need: Need, watch: &mut dyn Watch) -> (Spans, Vec<f32>) {
+        let spans = Spans::of(fed.iter().map(|fed| fed.len()));
+        let mut states = self.decoder.embed(fed.iter().copied(), 0);
+        let memory = Memory { states: &encoded.states, spans: &encoded.spans };
+        self.decoder.run(&mut states, &spans, Some(memory), 0..self.decoder.layers.len(), need, watch);
+        if need == Need::Output {
+            self.decoder.finish(&mut states);
+        }
+        (spans, states)
+    }
+
+    /// The logits `[step, words]` after each token that the decoder is fed.
+    pub fn logits_of(&self, source: &[Token], fed: &[Token]) -> Result<Vec<f32>, PretrainedError> {
+        self.check_source(source)?;
+        self.check_fed(fed)?;
+        let encoded = self.encode(&[source], &mut Unwatched);
+        Ok(self.logits(&self.decode(&encoded, &[fed], Need::Output, &mut Unwatched).1))
+    }
+
+    /// Logits `[rows, words]` from the states the readout reads.
+    pub(crate) fn logits(&self, states: &[f32]) -> Vec<f32> {
+        let Readout { table, bias, scale, head } = &self.readout;
+        head.get_or_init(|| Head::of(table, bias.clone(), *scale)).apply(states)
+    }
+}
+
+pub(crate) fn read_config(folder: &Path) -> Result<Fields, PretrainedError> {
+    let path = folder.join("config.json");
+    if !path.exists() {
+        let what = "holds no model of Hugging Face's: there is no config.json in it";
+        return Err(PretrainedError::NotAModel { path: folder.to_owned(), what });
+    }
+    Fields::read(&path)
+}
+
+fn check(side: &'static str, tokens: &[Token], stack: &Stack) -> Result<(), PretrainedError> {
+    if tokens.is_empty() {
+        return Err(PretrainedError::Empty { side });
+    }
+    let count = stack.words.rows();
+    if let Some(&token) = tokens.iter().find(|&&token| token as usize >= count) {
+        return Err(PretrainedError::UnknownToken { side, token, count });
+    }
+    match &stack.positions {
+        Some(positions) if positions.len() < tokens.len() => {
+            Err(PretrainedError::TooLong { side, found: tokens.len(), most: positions.len() })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,488 @@
+//! Pretrained models as subjects of an explanation: recorded, and run again under changes.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crosslens_analysis::{
+    Answer, AttentionRow, Consumed, Description, Fed, Intervene, Pair, RecordError, Recordable, Recorded, ScoreMap, Side, Site, SiteKind,
+    Stream, Token, Words,
+};
+use crosslens_kernels::{Threads, log_sum_exp};
+
+use crate::PretrainedError;
+use crate::layers::{At, Attention, Need, Spans, Unwatched, Watch};
+use crate::model::Model;
+use crate::stack::Memory;
+
+/// Rows of source and target that are run side by side.
+const BATCH_ROWS: usize = 512;
+
+/// What to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Which attention.
+    pub kinds: Vec<SiteKind>,
+    /// The states that feed it. Without them there is attention to look at, but not to explain.
+    pub states: bool,
+    /// What the model predicts and its loss. Without them the last layer's end and the readout, a third of the work, are left out.
+    pub answers: bool,
+}
+
+impl Wanted {
+    /// Everything about attention from the decoder to the encoder.
+    pub fn cross() -> Self {
+        Self { kinds: vec![SiteKind::Cross], states: true, answers: true }
+    }
+}
+
+/// The names of tokens; shorter than the vocabulary where they are not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenNames {
+    /// What the encoder reads.
+    pub source: Vec<String>,
+    /// What the decoder reads and writes.
+    pub target: Vec<String>,
+}
+
+/// A pretrained model, its tokens' names and threads, ready to be recorded.
+///
+/// Its streams are `encoder`, the states that all cross-attention asks, `cross.L`, the states that ask them in layer L, and `encoder.L` and
+/// `decoder.L`, the states that ask themselves. Where norms stand before attention, the states are the normed ones: what the score map
+/// reads.
+#[derive(Debug)]
+pub struct Subject {
+    model: Arc<Model>,
+    wanted: Wanted,
+    description: Description,
+    threads: Threads,
+    /// What the last batch came to with nothing changed.
+    plain: Mutex<Option<Arc<Plain>>>,
+}
+
+/// A batch as it runs with nothing changed.
+#[derive(Debug)]
+struct Plain {
+    pairs: Vec<Pair>,
+    fed: Vec<Vec<Token>>,
+    shards: Vec<PlainShard>,
+}
+
+/// The rows that enter each layer.
+#[derive(Debug, Default)]
+struct PlainShard {
+    encoder: Vec<Vec<f32>>,
+    encoded: Vec<f32>,
+    decoder: Vec<Vec<f32>>,
+}
+
+impl Subject {
+    /// A model that works on `n_threads` threads; 0 means one per core.
+    pub fn new(model: Arc<Model>, names: TokenNames, wanted: Wanted, n_threads: usize) -> Result<Self, PretrainedError> {
+        let threads = Threads::new(n_threads).map_err(|source| PretrainedError::Io {
+            action: "start threads for",
+            path: model.folder.clone(),
+            source,
+        })?;
+        let description = describe(&model, names, &wanted)?;
+        Ok(Self { model, wanted, description, threads, plain: Mutex::new(None) })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// What the decoder reads for each pair, checked.
+    fn fed(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Vec<Token>>, RecordError> {
+        let refused = |error: PretrainedError| RecordError::Model(Box::new(error));
+        let start = self.model.generation.start;
+        let mut lists = Vec::with_capacity(pairs.len());
+        for (number, pair) in pairs.iter().enumerate() {
+            self.model.check_source(&pair.source).map_err(refused)?;
+            if pair.target.is_empty() {
+                return Err(RecordError::Empty { pair: number, side: "target" });
+            }
+            let count = self.model.readout.table.rows();
+            if let Some(&token) = pair.target.iter().find(|&&token| token as usize >= count) {
+                return Err(RecordError::UnknownToken { pair: number, side: "target", token, count });
+            }
+            let shifted = || std::iter::once(start).chain(pair.target[..pair.target.len() - 1].iter().copied()).collect::<Vec<_>>();
+            let list = match fed {
+                Fed::Target => shifted(),
+                Fed::Given(lists) => match lists.get(number) {
+                    Some(list) if list.len() == pair.target.len() => list.clone(),
+                    list => {
+                        let found = list.map_or(0, Vec::len);
+                        let what = format!("pair {number}: {found} fed tokens are given for {} steps of the target", pair.target.len());
+                        return Err(RecordError::Model(what.into()));
+                    }
+                },
+                Fed::Own => shifted(),
+            };
+            self.model.check_fed(&list).map_err(refused)?;
+            lists.push(list);
+        }
+        Ok(lists)
+    }
+
+    /// Consecutive pairs that are run side by side.
+    fn shards(&self, pairs: &[Pair]) -> Vec<Range<usize>> {
+        let most = pairs.len().div_ceil(self.threads.count());
+        let (mut shards, mut first, mut rows) = (Vec::new(), 0, 0);
+        for (number, pair) in pairs.iter().enumerate() {
+            let more = pair.source.len().max(pair.target.len());
+            if number > first && (rows + more > BATCH_ROWS || number - first == most) {
+                shards.push(first..number);
+                (first, rows) = (number, 0);
+            }
+            rows += more;
+        }
+        if first < pairs.len() {
+            shards.push(first..pairs.len());
+        }
+        shards
+    }
+
+    /// What each shard comes to, in order.
+    fn in_shards<T: Send>(&self, pairs: &[Pair], work: impl Fn(usize, Range<usize>) -> T + Sync) -> Vec<T> {
+        let mut shards: Vec<(Range<usize>, Option<T>)> = self.shards(pairs).into_iter().map(|shard| (shard, None)).collect();
+        self.threads.for_each(&mut shards, |number, (shard, result)| *result = Some(work(number, shard.clone())));
+        shards.into_iter().filter_map(|(_, result)| result).collect()
+    }
+
+    /// Runs freely: each pair as many steps as its target has, under an intervention.
+    fn run_freely(&self, pairs: &[Pair], how: &dyn Intervene) -> Vec<Vec<Token>> {
+        let of_shard = |_, shard: Range<usize>| {
+            let mut fed: Vec<Vec<Token>> = Vec::new();
+            for (pair, Pair { source, target }) in pairs[shard.clone()].iter().enumerate() {
+                let mut read = vec![self.model.generation.start];
+                let mut changed = Changed { subject: self, how, first_pair: shard.start + pair };
+                let encoded = self.model.encode(&[source], &mut changed);
+                while read.len() < target.len() {
+                    let (_, states) = self.model.decode(&encoded, &[&read], Need::Output, &mut changed);
+                    let last = &states[states.len() - self.model.d_model()..];
+                    read.push(answer(&self.model.logits(last), &[]).predicted[0]);
+                }
+                fed.push(read);
+            }
+            fed
+        };
+        self.in_shards(pairs, of_shard).into_iter().flatten().collect()
+    }
+
+    /// The batch as it runs with nothing changed, from the last time if it is the same.
+    fn plain(&self, pairs: &[Pair], fed: &[Vec<Token>]) -> Arc<Plain> {
+        let lock = || self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plain) = lock().as_ref().filter(|plain| plain.pairs == pairs && plain.fed == fed) {
+            return plain.clone();
+        }
+        let shards = self.in_shards(pairs, |_, shard| self.plain_shard(&pairs[shard.clone()], &fed[shard]));
+        let plain = Arc::new(Plain { pairs: pairs.to_vec(), fed: fed.to_vec(), shards });
+        *lock() = Some(plain.clone());
+        plain
+    }
+
+    fn plain_shard(&self, pairs: &[Pair], fed: &[Vec<Token>]) -> PlainShard {
+        let (encoder, decoder) = (&self.model.encoder, &self.model.decoder);
+        let mut plain = PlainShard::default();
+        let (source, target) = spans(pairs, fed);
+        let mut rows = encoder.embed(pairs.iter().map(|pair| pair.source.as_slice()), 0);
+        for layer in 0..encoder.layers.len() {
+            plain.encoder.push(rows.clone());
+            encoder.run(&mut rows, &source, None, layer..layer + 1, Need::Output, &mut Unwatched);
+        }
+        encoder.finish(&mut rows);
+        plain.encoded = rows;
+        let memory = Memory { states: &plain.encoded, spans: &source };
+        let mut rows = decoder.embed(fed.iter().map(Vec::as_slice), 0);
+        for layer in 0..decoder.layers.len() {
+            plain.decoder.push(rows.clone());
+            decoder.run(&mut rows, &target, Some(memory), layer..layer + 1, Need::Output, &mut Unwatched);
+        }
+        plain
+    }
+
+    /// Runs a shard from the layer at which something changes; returns the states that the readout reads.
+    fn rerun_shard(&self, plain: &PlainShard, at: At, pairs: &[Pair], fed: &[Vec<Token>], watch: &mut dyn Watch) -> Vec<f32> {
+        let (encoder, decoder) = (&self.model.encoder, &self.model.decoder);
+        let (source, target) = spans(pairs, fed);
+        let encoded;
+        let (states, first) = if at.kind == SiteKind::EncoderSelf {
+            let mut rows = plain.encoder[at.layer].clone();
+            encoder.run(&mut rows, &source, None, at.layer..encoder.layers.len(), Need::Output, watch);
+            encoder.finish(&mut rows);
+            encoded = rows;
+            (&encoded, 0)
+        } else {
+            (&plain.encoded, at.layer)
+        };
+        let mut rows = plain.decoder[first].clone();
+        let memory = Memory { states, spans: &source };
+        decoder.run(&mut rows, &target, Some(memory), first..decoder.layers.len(), Need::Output, watch);
+        decoder.finish(&mut rows);
+        rows
+    }
+
+    /// Answers of a shard from the states that the readout reads.
+    fn answers(&self, states: &[f32], pairs: &[Pair]) -> Vec<Answer> {
+        let logits = self.model.logits(states);
+        let width = self.model.readout.table.rows();
+        let spans = Spans::of(pairs.iter().map(|pair| pair.target.len()));
+        pairs.iter().enumerate().map(|(number, pair)| answer(spans.of_sentence(number, &logits, width), &pair.target)).collect()
+    }
+}
+
+impl Recordable for Subject {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.fed(pairs, fed)?;
+        let own = if fed == Fed::Own { Some(self.run_freely(pairs, &crosslens_analysis::Untouched)) } else { None };
+        let fed = self.fed(pairs, own.as_deref().map_or(fed, Fed::Given))?;
+        let of_shard = |_, shard: Range<usize>| {
+            let (pairs, fed) = (&pairs[shard.clone()], &fed[shard.clone()]);
+            let mut recorder = Recorder::new(self, shard.start, pairs, fed);
+            let sources: Vec<&[Token]> = pairs.iter().map(|pair| pair.source.as_slice()).collect();
+            let fed: Vec<&[Token]> = fed.iter().map(Vec::as_slice).collect();
+            let encoded = self.model.encode(&sources, &mut recorder);
+            if self.wanted.answers || self.wanted.kinds != [SiteKind::EncoderSelf] {
+                let need = if self.wanted.answers { Need::Output } else { Need::Weights };
+                let (_, states) = self.model.decode(&encoded, &fed, need, &mut recorder);
+                if self.wanted.answers {
+                    for (sentence, answer) in recorder.recorded.iter_mut().zip(self.answers(&states, pairs)) {
+                        sentence.predicted = answer.predicted;
+                        sentence.loss = Some(answer.loss);
+                    }
+                }
+            }
+            recorder.recorded
+        };
+        Ok(self.in_shards(pairs, of_shard).into_iter().flatten().collect())
+    }
+
+    fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError> {
+        self.fed(pairs, fed)?;
+        let own = if fed == Fed::Own { Some(self.run_freely(pairs, how)) } else { None };
+        let fed = self.fed(pairs, own.as_deref().map_or(fed, Fed::Given))?;
+        let site = how.site().and_then(|site| self.description.sites.get(site));
+        let plain = site.map(|site| (At { kind: site.kind, layer: site.layer }, self.plain(pairs, &fed)));
+        let of_shard = |number: usize, shard: Range<usize>| {
+            let mut changed = Changed { subject: self, how, first_pair: shard.start };
+            let (pairs, fed) = (&pairs[shard.clone()], &fed[shard]);
+            let states = match &plain {
+                Some((at, plain)) => self.rerun_shard(&plain.shards[number], *at, pairs, fed, &mut changed),
+                None => {
+                    let sources: Vec<&[Token]> = pairs.iter().map(|pair| pair.source.as_slice()).collect();
+                    let fed: Vec<&[Token]> = fed.iter().map(Vec::as_slice).collect();
+                    let encoded = self.model.encode(&sources, &mut changed);
+                    self.model.decode(&encoded, &fed, Need::Output, &mut changed).1
+                }
+            };
+            self.answers(&states, pairs)
+        };
+        Ok(self.in_shards(pairs, of_shard).into_iter().flatten().collect())
+    }
+
+    fn untrained(&self, seed: u64) -> Option<Box<dyn Recordable>> {
+        let model = Arc::new(self.model.untrained(seed).ok()?);
+        let Description { source, target, .. } = &self.description;
+        let names = TokenNames { source: source.names.clone(), target: target.names.clone() };
+        let description = describe(&model, names, &self.wanted).ok()?;
+        let (wanted, threads) = (self.wanted.clone(), self.threads.clone());
+        Some(Box::new(Self { model, wanted, description, threads, plain: Mutex::new(None) }))
+    }
+}
+
+fn spans(pairs: &[Pair], fed: &[Vec<Token>]) -> (Spans, Spans) {
+    (Spans::of(pairs.iter().map(|pair| pair.source.len())), Spans::of(fed.iter().map(Vec::len)))
+}
+
+/// The likeliest token of each row of logits, and the mean cross-entropy of the target; without a target the loss is 0.
+fn answer(logits: &[f32], target: &[Token]) -> Answer {
+    let n_rows = target.len().max(1);
+    let n_words = logits.len() / n_rows;
+    let (mut predicted, mut loss) = (Vec::with_capacity(n_rows), 0.0);
+    let mut copy = vec![0.0; n_words];
+    for (step, row) in logits.chunks_exact(n_words).enumerate() {
+        let best = row.iter().enumerate().fold(0, |best, (token, &logit)| if logit > row[best] { token } else { best });
+        predicted.push(best as Token);
+        if let Some(&token) = target.get(step) {
+            copy.copy_from_slice(row);
+            loss += f64::from(log_sum_exp(&mut copy) - row[token as usize]);
+        }
+    }
+    Answer { predicted, loss: loss / n_rows as f64 }
+}
+
+/// Keeps what is seen of one shard.
+struct Recorder<'a> {
+    subject: &'a Subject,
+    source: Spans,
+    target: Spans,
+    recorded: Vec<Recorded>,
+}
+
+impl<'a> Recorder<'a> {
+    fn new(subject: &'a Subject, first: usize, pairs: &[Pair], fed: &[Vec<Token>]) -> Self {
+        let (source, target) = spans(pairs, fed);
+        let Description { streams, sites, .. } = &subject.description;
+        let recorded = pairs.iter().zip(fed).enumerate().map(|(number, (pair, fed))| Recorded {
+            number: (first + number) as u64,
+            source: pair.source.clone(),
+            fed: fed.clone(),
+            predicted: Vec::new(),
+            target: Some(pair.target.clone()),
+            loss: None,
+            states: vec![Vec::new(); streams.len()],
+            attention: vec![Vec::new(); sites.len()],
+        });
+        let recorded = recorded.collect();
+        Self { subject, source, target, recorded }
+    }
+
+    fn keep(&mut self, stream: usize, rows: &[f32]) {
+        let Stream { side, d, .. } = self.subject.description.streams[stream];
+        let spans = if side == Side::Source { &self.source } else { &self.target };
+        for (sentence, recorded) in self.recorded.iter_mut().enumerate() {
+            recorded.states[stream] = spans.of_sentence(sentence, rows, d).to_vec();
+        }
+    }
+}
+
+impl Watch for Recorder<'_> {
+    fn states(&mut self, at: At, queries: &[f32], keys: &[f32]) {
+        if !self.subject.wanted.states {
+            return;
+        }
+        let Some(site) = self.subject.description.first_site(at) else { return };
+        let Site { query, key, .. } = self.subject.description.sites[site];
+        self.keep(query, queries);
+        if key != query && at.layer == 0 {
+            self.keep(key, keys);
+        }
+    }
+
+    fn weights(&mut self, at: At, head: usize, sentence: usize, _: [&[f32]; 2], weights: &mut [f32]) {
+        if let Some(site) = self.subject.description.first_site(at) {
+            self.recorded[sentence].attention[site + head] = weights.to_vec();
+        }
+    }
+}
+
+/// Where the sites of a layer begin.
+trait FirstSite {
+    fn first_site(&self, at: At) -> Option<usize>;
+}
+
+impl FirstSite for Description {
+    fn first_site(&self, at: At) -> Option<usize> {
+        self.sites.iter().position(|site| site.kind == at.kind && site.layer == at.layer)
+    }
+}
+
+/// Lets an intervention change what happens.
+struct Changed<'a> {
+    subject: &'a Subject,
+    how: &'a dyn Intervene,
+    /// The number of the shard's first pair.
+    first_pair: usize,
+}
+
+impl Watch for Changed<'_> {
+    fn values(&mut self, at: At, head: usize, sentence: usize, keys: &[f32]) -> Option<Vec<f32>> {
+        if self.how.site().is_some() {
+            return None;
+        }
+        let site = self.subject.description.first_site(at)? + head;
+        let mut states = keys.to_vec();
+        self.how.values(site, self.first_pair + sentence, &mut states);
+        (states != keys).then_some(states)
+    }
+
+    fn weights(&mut self, at: At, head: usize, sentence: usize, [queries, keys]: [&[f32]; 2], weights: &mut [f32]) {
+        let Some(site) = self.subject.description.first_site(at) else { return };
+        let (site, pair) = (site + head, self.first_pair + sentence);
+        if self.how.site().is_some_and(|only| only != site) {
+            return;
+        }
+        let Site { query, visible, .. } = self.subject.description.sites[site];
+        let d = self.subject.description.streams[query].d;
+        let n_keys = weights.len() / (queries.len() / d);
+        for (query, (query_state, weights)) in queries.chunks_exact(d).zip(weights.chunks_exact_mut(n_keys)).enumerate() {
+            let seen = visible.n_keys(query, n_keys);
+            let (seen_weights, unseen) = weights.split_at_mut(seen);
+            self.how.weights(AttentionRow { site, pair, query, query_state, key_states: keys }, seen_weights);
+            unseen.fill(0.0);
+        }
+    }
+}
+
+fn describe(model: &Model, names: TokenNames, wanted: &Wanted) -> Result<Description, PretrainedError> {
+    let (mut streams, mut sites) = (Vec::new(), Vec::new());
+    let mut weights = model.weights.clone();
+    let d = model.d_model();
+    let mut stream = |name: String, side| {
+        streams.push(Stream { name, side, consumed: Consumed::Current, d });
+        streams.len() - 1
+    };
+    for kind in SiteKind::ALL.into_iter().filter(|kind| wanted.kinds.contains(kind)) {
+        let (stack, side, word) = match kind {
+            SiteKind::Cross => (&model.decoder, Side::Target, "cross"),
+            SiteKind::EncoderSelf => (&model.encoder, Side::Source, "encoder"),
+            SiteKind::DecoderSelf => (&model.decoder, Side::Target, "decoder"),
+        };
+        let keys = (kind == SiteKind::Cross).then(|| stream("encoder".into(), Side::Source));
+        for (layer, parts) in stack.layers.iter().enumerate() {
+            let Some(attention) = (if kind == SiteKind::Cross { parts.cross.as_ref() } else { Some(&parts.attention) }) else { continue };
+            let query = stream(format!("{word}.{layer}"), side);
+            let at = At { kind, layer };
+            for head in 0..attention.1.n_heads {
+                sites.push(site(&mut weights, &attention.1, at, head, [query, keys.unwrap_or(query)])?);
+            }
+        }
+    }
+    let words = |names: Vec<String>, count: usize, start| Words {
+        count: count as Token,
+        names: names.into_iter().take(count).collect(),
+        start,
+        end: model.generation.ends.first().copied(),
+    };
+    let (encoder, decoder) = (&model.encoder, &model.decoder);
+    let what = format!(
+        "{}: {} encoder and {} decoder layers of {} heads, d {d}",
+        model.family(),
+        encoder.layers.len(),
+        decoder.layers.len(),
+        decoder.layers.first().map_or(0, |layer| layer.attention.1.n_heads)
+    );
+    Ok(Description {
+        model: what,
+        model_hash: model.weights.hash()?,
+        source: words(names.source, encoder.words.rows(), None),
+        target: words(names.target, decoder.words.rows(), Some(model.generation.start)),
+        streams,
+        sites,
+        readout: None,
+    })
+}
+
+fn site(
+    weights: &mut crate::weights::Weights,
+    attention: &Attention,
+    At { kind, layer }: At,
+    head: usize,
+    [query, key]: [usize; 2],
+) -> Result<Site, PretrainedError> {
+    let d_head = attention.query.d_out() / attention.n_heads;
+    let outputs = head * d_head..(head + 1) * d_head;
+    let map = ScoreMap::Projected {
+        query: attention.query.part(weights, outputs.clone())?,
+        key: attention.key.part(weights, outputs.clone())?,
+        scale: attention.scale,
+        position_bias: attention.bias.as_ref().map(|biases| biases[head].clone()),
+    };
+    let value = Some(attention.value.part(weights, outputs)?);
+    Ok(Site { kind, layer, head, query, key, map, visible: attention.visible, value })
+}

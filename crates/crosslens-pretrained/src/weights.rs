@@ -1,0 +1,302 @@
+//! The tensors of a checkpoint by name, read one at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::pickle::PthTensors;
+use half::{bf16, f16};
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
+use sha2::{Digest, Sha256};
+
+use crate::PretrainedError;
+use crate::drawn::draw;
+use crate::fields::Fields;
+use crate::layers::Table;
+
+/// Largest header of a safetensors file that is read.
+const MAX_HEADER_BYTES: u64 = 32 << 20;
+/// Bytes that are read and converted at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Numbers of each tensor that tell models apart.
+const HASHED_NUMBERS: usize = 4096;
+
+const SAFETENSORS: &str = "model.safetensors";
+const SAFETENSORS_INDEX: &str = "model.safetensors.index.json";
+const PICKLE: &str = "pytorch_model.bin";
+const PICKLE_INDEX: &str = "pytorch_model.bin.index.json";
+
+/// The tensors of a folder's checkpoint.
+///
+/// Only names and shapes are kept; numbers are read when they are asked for, so that weights do not lie in memory twice.
+#[derive(Clone)]
+pub(crate) struct Weights {
+    folder: PathBuf,
+    files: Arc<Vec<Stored>>,
+    entries: Arc<BTreeMap<String, Entry>>,
+    taken: BTreeSet<String>,
+    /// Numbers are drawn with this seed instead of being read: an untrained model of the same shape.
+    seed: Option<u64>,
+}
+
+enum Stored {
+    Safetensors { path: PathBuf, file: File },
+    Pickle { path: PathBuf, tensors: PthTensors },
+}
+
+struct Entry {
+    file: usize,
+    shape: Vec<usize>,
+    /// Of a safetensors file: the type of its numbers and its first byte.
+    bytes: Option<(Dtype, u64)>,
+}
+
+impl Weights {
+    /// Opens `model.safetensors` or its shards, else `pytorch_model.bin` or its shards.
+    pub(crate) fn open(folder: &Path) -> Result<Self, PretrainedError> {
+        let mut weights = Opening { folder, files: Vec::new(), entries: BTreeMap::new() };
+        if folder.join(SAFETENSORS).exists() {
+            weights.add_safetensors(&folder.join(SAFETENSORS))?;
+        } else if folder.join(SAFETENSORS_INDEX).exists() {
+            for path in shards(folder, SAFETENSORS_INDEX)? {
+                weights.add_safetensors(&path)?;
+            }
+        } else if folder.join(PICKLE).exists() {
+            weights.add_pickle(&folder.join(PICKLE))?;
+        } else if folder.join(PICKLE_INDEX).exists() {
+            for path in shards(folder, PICKLE_INDEX)? {
+                weights.add_pickle(&path)?;
+            }
+        } else {
+            let what = "holds no weights: there is no model.safetensors, no pytorch_model.bin and no index of shards of either in it";
+            return Err(PretrainedError::NotAModel { path: folder.to_owned(), what });
+        }
+        let Opening { files, entries, .. } = weights;
+        Ok(Self { folder: folder.to_owned(), files: Arc::new(files), entries: Arc::new(entries), taken: BTreeSet::new(), seed: None })
+    }
+
+    /// The same tensors with numbers drawn at random.
+    pub(crate) fn drawn(&self, seed: u64) -> Self {
+        Self { seed: Some(seed), taken: BTreeSet::new(), ..self.clone() }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// The first of these names that is there, else the first of them.
+    pub(crate) fn first_of<'n>(&self, names: &[&'n str]) -> &'n str {
+        names.iter().find(|name| self.has(name)).unwrap_or(&names[0])
+    }
+
+    /// Tells models apart: from the names and shapes of all tensors and the first numbers of each.
+    pub(crate) fn hash(&self) -> Result<String, PretrainedError> {
+        let mut hash = Sha256::new();
+        hash.update(format!("{:?}", self.seed));
+        for (name, entry) in self.entries.iter() {
+            hash.update(format!("{name}{:?}", entry.shape));
+            if let (Stored::Safetensors { path, file }, Some(place)) = (&self.files[entry.file], entry.bytes) {
+                let count = entry.shape.iter().product::<usize>().min(HASHED_NUMBERS);
+                for_each_chunk(file, path, name, place, count, |chunk| chunk.iter().for_each(|number| hash.update(number.to_le_bytes())))?;
+            }
+        }
+        Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Passes over a tensor that says nothing new, where it is there.
+    pub(crate) fn pass_over(&mut self, name: &str) {
+        if self.has(name) {
+            self.taken.insert(name.to_owned());
+        }
+    }
+
+    /// Fails if a tensor was never asked for.
+    pub(crate) fn refuse_rest(&self) -> Result<(), PretrainedError> {
+        match self.entries.keys().find(|name| !self.taken.contains(*name)) {
+            Some(name) => Err(PretrainedError::ExtraTensor { path: self.folder.clone(), name: name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// All numbers of a tensor of this shape, as `f32`, row by row.
+    pub(crate) fn read(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
+        let (entry, path) = self.find(name, shape)?;
+        let numbers = match (self.seed, &self.files[entry.file], entry.bytes) {
+            (Some(seed), ..) => draw(seed, name, shape),
+            (None, Stored::Safetensors { file, .. }, Some((dtype, first))) => {
+                let mut numbers = Vec::with_capacity(shape.iter().product());
+                for_each_chunk(file, path, name, (dtype, first), shape.iter().product(), |chunk| numbers.extend_from_slice(chunk))?;
+                numbers
+            }
+            (None, Stored::Pickle { tensors, .. }, _) => unpickle(path, tensors, name)?,
+            (None, Stored::Safetensors { .. }, None) => unreachable!("every tensor of a safetensors file has its place"),
+        };
+        if !numbers.iter().all(|number| number.is_finite()) {
+            return Err(PretrainedError::NotFinite { path: path.to_owned(), name: name.to_owned() });
+        }
+        self.taken.insert(name.to_owned());
+        Ok(numbers)
+    }
+
+    /// A tensor `[rows, d]` whose rows are looked up: mapped where its file allows.
+    pub(crate) fn table(&mut self, name: &str, rows: usize, d: usize) -> Result<Table, PretrainedError> {
+        let (entry, path) = self.find(name, &[rows, d])?;
+        if let (None, Stored::Safetensors { file, .. }, Some((dtype, first))) = (self.seed, &self.files[entry.file], entry.bytes)
+            && dtype != Dtype::F64
+        {
+            let mut finite = true;
+            for_each_chunk(file, path, name, (dtype, first), rows * d, |chunk| finite &= chunk.iter().all(|number| number.is_finite()))?;
+            if !finite {
+                return Err(PretrainedError::NotFinite { path: path.to_owned(), name: name.to_owned() });
+            }
+            let io = |source| PretrainedError::Io { action: "map", path: path.to_owned(), source };
+            let table = Table::map(file, first, dtype, rows, d).map_err(io)?;
+            self.taken.insert(name.to_owned());
+            return Ok(table);
+        }
+        Ok(Table::owned(self.read(name, &[rows, d])?, rows, d))
+    }
+
+    fn find(&self, name: &str, shape: &[usize]) -> Result<(&Entry, &Path), PretrainedError> {
+        let missing = || PretrainedError::MissingTensor { path: self.folder.clone(), name: name.to_owned() };
+        let entry = self.entries.get(name).ok_or_else(missing)?;
+        let path = match &self.files[entry.file] {
+            Stored::Safetensors { path, .. } | Stored::Pickle { path, .. } => path,
+        };
+        if entry.shape != shape {
+            let (found, expected) = (entry.shape.clone(), shape.to_vec());
+            return Err(PretrainedError::Shape { path: path.clone(), name: name.to_owned(), found, expected });
+        }
+        Ok((entry, path))
+    }
+}
+
+/// The shards an index names, each a plain file name beside it.
+fn shards(folder: &Path, index: &str) -> Result<BTreeSet<PathBuf>, PretrainedError> {
+    let fields = Fields::read(&folder.join(index))?;
+    let map = fields.get("weight_map").and_then(|map| map.as_object());
+    let map = map.ok_or_else(|| fields.wrong("weight_map", "is missing; it names the shard of each tensor"))?;
+    let mut paths = BTreeSet::new();
+    for (tensor, file) in map {
+        let name = file.as_str().unwrap_or_default();
+        if Path::new(name).file_name() != Some(name.as_ref()) {
+            return Err(fields.wrong("weight_map", format!("puts `{tensor}` into {file}; the name of a file in the same folder is meant")));
+        }
+        paths.insert(folder.join(name));
+    }
+    Ok(paths)
+}
+
+struct Opening<'a> {
+    folder: &'a Path,
+    files: Vec<Stored>,
+    entries: BTreeMap<String, Entry>,
+}
+
+impl Opening<'_> {
+    fn add(&mut self, path: &Path, name: String, entry: Entry) -> Result<(), PretrainedError> {
+        let what = format!("tensor `{name}` stands in another shard too");
+        match self.entries.insert(name, entry) {
+            None => Ok(()),
+            Some(_) => Err(PretrainedError::Damaged { path: path.to_owned(), what }),
+        }
+    }
+
+    fn add_safetensors(&mut self, path: &Path) -> Result<(), PretrainedError> {
+        let io = |source| PretrainedError::Io { action: "read", path: path.to_owned(), source };
+        let damaged = |what: String| PretrainedError::Damaged { path: path.to_owned(), what };
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(damaged("it is not a file".into()));
+        }
+        let mut file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        let mut head = vec![0; 8];
+        file.read_exact(&mut head).map_err(|_| damaged("it is too short for a safetensors file".into()))?;
+        let header = u64::from_le_bytes([head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7]]);
+        if header > MAX_HEADER_BYTES || header + 8 > length {
+            return Err(damaged(format!("its header claims {header} bytes; it is no safetensors file, or truncated")));
+        }
+        head.resize(8 + header as usize, 0);
+        file.read_exact(&mut head[8..]).map_err(io)?;
+        let metadata: Metadata = serde_json::from_slice(&head[8..]).map_err(|error| damaged(format!("its header is damaged: {error}")))?;
+        let data = 8 + header;
+        if data + metadata.data_len() as u64 != length {
+            let expected = data + metadata.data_len() as u64;
+            return Err(damaged(format!("it has {length} bytes where its header asks for {expected}: truncated?")));
+        }
+        for name in metadata.offset_keys() {
+            let Some(info) = metadata.info(&name) else { continue };
+            let entry =
+                Entry { file: self.files.len(), shape: info.shape.clone(), bytes: Some((info.dtype, data + info.data_offsets.0 as u64)) };
+            self.add(path, name, entry)?;
+        }
+        self.files.push(Stored::Safetensors { path: path.to_owned(), file });
+        Ok(())
+    }
+
+    fn add_pickle(&mut self, path: &Path) -> Result<(), PretrainedError> {
+        let damaged = |what: String| PretrainedError::Damaged { path: path.to_owned(), what };
+        if !path.is_file() {
+            return Err(damaged(format!("it is not a file in `{}`", self.folder.display())));
+        }
+        let tensors = PthTensors::new(path, None).map_err(|error| damaged(format!("it cannot be unpickled: {error}")))?;
+        let infos: BTreeMap<_, _> = tensors.tensor_infos().iter().collect();
+        for (name, info) in infos {
+            let entry = Entry { file: self.files.len(), shape: info.layout.dims().to_vec(), bytes: None };
+            self.add(path, name.clone(), entry)?;
+        }
+        self.files.push(Stored::Pickle { path: path.to_owned(), tensors });
+        Ok(())
+    }
+}
+
+fn unpickle(path: &Path, tensors: &PthTensors, name: &str) -> Result<Vec<f32>, PretrainedError> {
+    let damaged = |what: String| PretrainedError::Damaged { path: path.to_owned(), what: format!("tensor `{name}`: {what}") };
+    let tensor = tensors.get(name).map_err(|error| damaged(error.to_string()))?.ok_or_else(|| damaged("it is not there".into()))?;
+    let numbers = tensor.to_dtype(candle_core::DType::F32).and_then(|tensor| tensor.flatten_all()?.to_vec1());
+    numbers.map_err(|error| damaged(error.to_string()))
+}
+
+/// Reads `count` numbers from the byte `first` on and hands them over in chunks.
+fn for_each_chunk(
+    mut file: &File,
+    path: &Path,
+    name: &str,
+    (dtype, first): (Dtype, u64),
+    count: usize,
+    mut take: impl FnMut(&[f32]),
+) -> Result<(), PretrainedError> {
+    let n_bytes = match dtype {
+        Dtype::F16 | Dtype::BF16 => 2,
+        Dtype::F32 => 4,
+        Dtype::F64 => 8,
+        _ => return Err(PretrainedError::Dtype { path: path.to_owned(), name: name.to_owned(), found: format!("{dtype:?}") }),
+    };
+    let io = |source| PretrainedError::Io { action: "read", path: path.to_owned(), source };
+    file.seek(SeekFrom::Start(first)).map_err(io)?;
+    let (mut bytes, mut numbers) = (vec![0; CHUNK_BYTES.min(count * n_bytes)], Vec::new());
+    let mut left = count;
+    while left > 0 {
+        let n = left.min(CHUNK_BYTES / n_bytes);
+        file.read_exact(&mut bytes[..n * n_bytes]).map_err(io)?;
+        numbers.clear();
+        convert(dtype, &bytes[..n * n_bytes], &mut numbers);
+        take(&numbers);
+        left -= n;
+    }
+    Ok(())
+}
+
+/// Adds the numbers in `bytes`.
+pub(crate) fn convert(dtype: Dtype, bytes: &[u8], numbers: &mut Vec<f32>) {
+    match dtype {
+        Dtype::F16 => numbers.extend(bytes.as_chunks().0.iter().map(|number| f16::from_le_bytes(*number).to_f32())),
+        Dtype::BF16 => numbers.extend(bytes.as_chunks().0.iter().map(|number| bf16::from_le_bytes(*number).to_f32())),
+        Dtype::F64 => numbers.extend(bytes.as_chunks().0.iter().map(|number| f64::from_le_bytes(*number) as f32)),
+        _ => numbers.extend(bytes.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number))),
+    }
+}

@@ -1,0 +1,310 @@
+//! Against transformers: `tests/golden/make_pretrained.py` built these models at random and wrote down what they do.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crosslens_analysis::explain::{Live, Options, explain};
+use crosslens_analysis::{AttentionRow, Fed, Intervene, Pair, Recordable, Recorded, SiteKind, Token, Untouched};
+use crosslens_pretrained::{Decoding, EarlyStopping, Model, Subject, TokenNames, Wanted};
+use safetensors::SafeTensors;
+
+/// Every model that was built.
+fn cases() -> Vec<String> {
+    let folders = std::fs::read_dir(folder("")).expect("golden models are committed").flatten().map(|entry| entry.path());
+    let mut cases: Vec<String> = folders
+        .filter(|path| path.join("golden.safetensors").exists())
+        .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+        .collect();
+    cases.sort();
+    for family in ["t5", "mt5", "umt5", "bart", "marian"] {
+        assert!(cases.iter().any(|case| case.starts_with(family)), "no golden model of the family {family}");
+    }
+    cases
+}
+
+fn folder(case: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case)
+}
+
+/// What was written down of one model.
+struct Golden {
+    bytes: Vec<u8>,
+}
+
+impl Golden {
+    fn of(case: &str) -> Self {
+        Self { bytes: std::fs::read(folder(case).join("golden.safetensors")).expect("golden values are committed") }
+    }
+
+    fn arrays(&self) -> SafeTensors<'_> {
+        SafeTensors::deserialize(&self.bytes).expect("golden values are whole")
+    }
+
+    fn floats(&self, name: &str) -> (Vec<usize>, Vec<f32>) {
+        let arrays = self.arrays();
+        let array = arrays.tensor(name).unwrap_or_else(|_| panic!("golden values have no {name}"));
+        let numbers = array.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        (array.shape().to_vec(), numbers)
+    }
+
+    fn tokens(&self, name: &str) -> Vec<Vec<Token>> {
+        let arrays = self.arrays();
+        let array = arrays.tensor(name).unwrap_or_else(|_| panic!("golden values have no {name}"));
+        let numbers: Vec<Token> = array.data().as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes) as Token).collect();
+        let width = array.shape().last().copied().unwrap_or(1);
+        if array.shape().len() == 1 { vec![numbers] } else { numbers.chunks(width).map(<[Token]>::to_vec).collect() }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.arrays().tensor(name).is_ok()
+    }
+
+    /// Sources and what the decoder reads, without padding.
+    fn sentences(&self) -> (Vec<Vec<Token>>, Vec<Vec<Token>>) {
+        let cut = |rows: &str, lengths: &str| {
+            let lengths = self.tokens(lengths).remove(0);
+            self.tokens(rows).into_iter().zip(lengths).map(|(row, length)| row[..length as usize].to_vec()).collect()
+        };
+        (cut("source", "source_lengths"), cut("target_in", "target_lengths"))
+    }
+}
+
+fn all_kinds() -> Wanted {
+    Wanted { kinds: SiteKind::ALL.to_vec(), states: true, answers: true }
+}
+
+/// Pairs whose target is what comes after what is read; the last word does not matter.
+fn pairs(sources: &[Vec<Token>], fed: &[Vec<Token>]) -> Vec<Pair> {
+    let of = |(source, fed): (&Vec<Token>, &Vec<Token>)| Pair { source: source.clone(), target: [&fed[1..], &[3]].concat() };
+    sources.iter().zip(fed).map(of).collect()
+}
+
+fn record(case: &str, wanted: Wanted) -> (Golden, Subject, Vec<Recorded>) {
+    let golden = Golden::of(case);
+    let model = Model::open(&folder(case)).unwrap_or_else(|error| panic!("{case}: {error}"));
+    let subject = Subject::new(Arc::new(model), TokenNames::default(), wanted, 1).expect("a subject");
+    let (sources, fed) = golden.sentences();
+    let recorded = subject.record(&pairs(&sources, &fed), Fed::Given(&fed)).unwrap_or_else(|error| panic!("{case}: {error}"));
+    (golden, subject, recorded)
+}
+
+#[test]
+fn every_attention_is_that_of_transformers() {
+    for case in &cases() {
+        let (golden, subject, recorded) = record(case, all_kinds());
+        let mut worst = 0.0f32;
+        for (number, site) in subject.description().sites.iter().enumerate() {
+            let name = match site.kind {
+                SiteKind::Cross => "cross",
+                SiteKind::EncoderSelf => "encoder",
+                SiteKind::DecoderSelf => "decoder",
+            };
+            let (shape, values) = golden.floats(&format!("{name}.{}", site.layer));
+            let [_, heads, rows, columns] = shape[..] else { panic!("shape of {name}") };
+            for (sentence, recorded) in recorded.iter().enumerate() {
+                let attention = &recorded.attention[number];
+                let n_queries = if site.kind == SiteKind::EncoderSelf { recorded.source.len() } else { recorded.fed.len() };
+                let n_keys = attention.len() / n_queries;
+                for query in 0..n_queries {
+                    for key in 0..n_keys {
+                        let expected = values[((sentence * heads + site.head) * rows + query) * columns + key];
+                        worst = worst.max((attention[query * n_keys + key] - expected).abs());
+                    }
+                }
+            }
+        }
+        assert!(worst < 2e-5, "{case}: {worst}");
+    }
+}
+
+#[test]
+fn every_logit_is_that_of_transformers() {
+    for case in &cases() {
+        let golden = Golden::of(case);
+        let model = Model::open(&folder(case)).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let (sources, fed) = golden.sentences();
+        let (shape, values) = golden.floats("logits");
+        let [_, rows, words] = shape[..] else { panic!("shape of logits") };
+        let mut worst = 0.0f32;
+        for (sentence, (source, fed)) in sources.iter().zip(&fed).enumerate() {
+            let logits = model.logits_of(source, fed).unwrap_or_else(|error| panic!("{case}: {error}"));
+            assert_eq!(logits.len(), fed.len() * words);
+            for (place, logit) in logits.iter().enumerate() {
+                worst = worst.max((logit - values[sentence * rows * words + place]).abs());
+            }
+        }
+        assert!(worst < 1e-4, "{case}: {worst}");
+    }
+}
+
+#[test]
+fn what_is_written_is_what_transformers_writes() {
+    for case in &cases() {
+        let golden = Golden::of(case);
+        let model = Model::open(&folder(case)).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let (sources, _) = golden.sentences();
+        let greedy = {
+            let mut how = Decoding::greedy(&model);
+            how.rules.max_tokens = 12;
+            how
+        };
+        let beam = |length_penalty, early_stopping| {
+            let mut how = greedy.clone();
+            (how.rules.n_beams, how.rules.length_penalty, how.rules.early_stopping) = (4, length_penalty, early_stopping);
+            how
+        };
+        let ways = [("greedy", greedy.clone()), ("beam", beam(1.0, EarlyStopping::No)), ("beam_lp2", beam(2.0, EarlyStopping::Yes))];
+        for (name, how) in ways {
+            let expected = golden.tokens(name);
+            let scores = golden.has(&format!("{name}.scores")).then(|| golden.floats(&format!("{name}.scores")).1);
+            for (number, (source, expected)) in sources.iter().zip(expected).enumerate() {
+                let written = model.write(source, &how).expect("a text");
+                let n = written[0].tokens.len();
+                assert_eq!(written[0].tokens, expected[1..=n], "{case}, {name}");
+                // transformers fills up with the padding token, or with the end token where that is 0.
+                let fills = |token| Some(token) == model.generation().pad || model.generation().ends.contains(&token);
+                assert!(expected[n + 1..].iter().all(|&token| fills(token)), "{case}, {name}");
+                if let Some(scores) = &scores {
+                    assert!((written[0].score - f64::from(scores[number])).abs() < 1e-4, "{case}, {name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_best_of_a_beam_are_those_of_transformers() {
+    for case in &cases() {
+        let golden = Golden::of(case);
+        let model = Model::open(&folder(case)).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let mut how = Decoding::greedy(&model);
+        (how.n_best, how.rules.n_beams, how.rules.length_penalty, how.rules.max_tokens) = (3, 4, 1.0, 12);
+        let written = model.write(&golden.sentences().0[0], &how).expect("texts");
+        let (expected, scores) = (golden.tokens("nbest"), golden.floats("nbest.scores").1);
+        assert_eq!(written.len(), 3, "{case}");
+        for ((written, expected), score) in written.iter().zip(expected).zip(scores) {
+            assert_eq!(written.tokens, expected[1..=written.tokens.len()], "{case}");
+            assert!((written.score - f64::from(score)).abs() < 1e-4, "{case}");
+        }
+    }
+}
+
+/// Tokens that are forced, forbidden at the beginning or at all, words that are never completed, repeats.
+#[test]
+fn the_rules_of_generation_are_kept() {
+    let mut n_tried = 0;
+    for case in &cases() {
+        for name in ["forced", "limited"] {
+            let rules = folder(case).join(format!("generation_config.{name}.json"));
+            if !rules.exists() {
+                continue;
+            }
+            n_tried += 1;
+            let copy = tempfile::tempdir().expect("a folder");
+            for entry in std::fs::read_dir(folder(case)).expect("a folder").flatten() {
+                std::fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("a copy");
+            }
+            std::fs::copy(&rules, copy.path().join("generation_config.json")).expect("a copy");
+            let (golden, model) = (Golden::of(case), Model::open(copy.path()).expect("a model"));
+            let mut how = Decoding::of(&model);
+            how.rules.max_tokens = 12;
+            for (source, expected) in golden.sentences().0.iter().zip(golden.tokens(name)) {
+                let written = model.write(source, &how).expect("a text");
+                assert_eq!(written[0].tokens, expected[1..=written[0].tokens.len()], "{case}, {name}");
+            }
+        }
+    }
+    assert!(n_tried >= 4, "{n_tried} rule files");
+}
+
+/// Products do not mix rows, so that company changes no bit.
+#[test]
+fn a_sentence_alone_is_the_same_as_in_a_batch_and_on_any_threads() {
+    for case in &cases() {
+        let (golden, subject, recorded) = record(case, all_kinds());
+        let (sources, fed) = golden.sentences();
+        for n_threads in [2, 3] {
+            let again = Subject::new(subject.model().clone(), TokenNames::default(), all_kinds(), n_threads).expect("a subject");
+            assert_eq!(again.record(&pairs(&sources, &fed), Fed::Given(&fed)).expect("a recording"), recorded, "{case}");
+        }
+        for (number, recorded) in recorded.iter().enumerate() {
+            let pair = pairs(&sources[number..=number], &fed[number..=number]);
+            let alone = subject.record(&pair, Fed::Given(&fed[number..=number])).expect("a recording").remove(0);
+            assert_eq!(Recorded { number: number as u64, ..alone }, *recorded, "{case}");
+        }
+    }
+}
+
+#[test]
+fn terms_add_up_to_the_model_s_own_scores_at_every_site() {
+    for case in &cases() {
+        let (golden, subject, _) = record(case, all_kinds());
+        let (sources, fed) = golden.sentences();
+        let pairs = pairs(&sources, &fed);
+        let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 3, fed: Fed::Target };
+        let options = Options { causal: 0, samples: 0, ..Options::default() };
+        let report = explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report;
+        assert_eq!(report.sites.len(), subject.description().sites.len());
+        for site in &report.sites {
+            let error = site.error.score.max(site.error.attention.expect("attention was recorded"));
+            assert!(error < 1e-5, "{case}, {} {}.{}: {error}", site.kind, site.layer, site.head);
+            assert!(site.shares.is_some());
+        }
+    }
+}
+
+/// What is left out where only attention is wanted changes nothing of it.
+#[test]
+fn attention_alone_is_the_same_attention() {
+    for case in ["t5", "bart"] {
+        let (_, _, all) = record(case, Wanted::cross());
+        let (_, _, some) = record(case, Wanted { kinds: vec![SiteKind::Cross], states: false, answers: false });
+        for (all, some) in all.iter().zip(&some) {
+            assert_eq!(all.attention, some.attention);
+            assert!(some.predicted.is_empty() && some.states.iter().all(Vec::is_empty));
+        }
+    }
+}
+
+/// An intervention at one site runs from there on only; that must not show.
+#[test]
+fn running_again_from_the_middle_equals_running_all() {
+    struct Uniform(usize, bool);
+    impl Intervene for Uniform {
+        fn site(&self) -> Option<usize> {
+            self.1.then_some(self.0)
+        }
+        fn weights(&self, row: AttentionRow<'_>, weights: &mut [f32]) {
+            if row.site == self.0 {
+                weights.fill(1.0 / weights.len() as f32);
+            }
+        }
+    }
+    for case in ["t5", "bart", "marian"] {
+        let (golden, subject, recorded) = record(case, all_kinds());
+        let (sources, fed) = golden.sentences();
+        let pairs = pairs(&sources, &fed);
+        let run = |how: &dyn Intervene| subject.run(&pairs, Fed::Given(&fed), how).expect("answers");
+        let plain = run(&Untouched);
+        let predicted: Vec<_> = recorded.iter().map(|sentence| sentence.predicted.clone()).collect();
+        assert_eq!(plain.iter().map(|answer| answer.predicted.clone()).collect::<Vec<_>>(), predicted);
+        let mut n_changed = 0;
+        for site in 0..subject.description().sites.len() {
+            let from_there = run(&Uniform(site, true));
+            assert_eq!(from_there, run(&Uniform(site, false)), "{case}, site {site}");
+            n_changed += usize::from(from_there != plain);
+        }
+        assert!(n_changed > subject.description().sites.len() / 2, "{case}: uniform attention changed {n_changed} sites");
+    }
+}
+
+#[test]
+fn untrained_weights_have_the_same_shape_and_other_numbers() {
+    let (golden, subject, recorded) = record("t5", Wanted::cross());
+    let untrained = subject.untrained(7).expect("a control");
+    let (sources, fed) = golden.sentences();
+    let other = untrained.record(&pairs(&sources, &fed), Fed::Given(&fed)).expect("a recording");
+    assert_eq!(other[0].attention[0].len(), recorded[0].attention[0].len());
+    assert_ne!(other[0].attention, recorded[0].attention);
+    assert_ne!(untrained.description().model_hash, subject.description().model_hash);
+}
