@@ -6,6 +6,7 @@ mod components;
 pub mod explain;
 pub mod figure;
 pub mod geometry;
+pub mod heads;
 mod outcome;
 pub mod page;
 mod pair;

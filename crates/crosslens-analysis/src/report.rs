@@ -29,6 +29,9 @@ pub struct Report {
     /// How the model was run again: `recorded`, `live` or `free`; null where it was not.
     #[serde(default)]
     pub rerun: Option<String>,
+    /// What it did then with nothing changed, on the sentences of the causal checks; null where it was not run.
+    #[serde(default)]
+    pub unchanged: Option<Causal>,
     /// The model run with its values made of some parts only; null where it cannot be run.
     pub values: Option<BTreeMap<String, Causal>>,
     /// The model run with half of its readout; null where it cannot be run, empty where the readout has one half.
@@ -176,6 +179,9 @@ pub struct SiteReport {
     pub intervals: Option<Intervals>,
     /// How well the average attention stands for a sentence.
     pub average_attention: AverageReport,
+    /// Mean entropy of a row over the logarithm of the keys it sees: 0 where one key has all weight, 1 where all have the same.
+    #[serde(default)]
+    pub entropy: f64,
     /// Whether attention runs along a diagonal; null without a content step.
     pub diagonal: Option<DiagonalReport>,
     /// What drives it, in words.

@@ -117,6 +117,7 @@ pub fn explain(
         streams,
         sites,
         rerun: checks.map(|_| options.rerun.name().into()),
+        unchanged: checks.map(|checks| checks.plain.report()),
         values: checks.map(|checks| checks.values.iter().map(|(name, _, tally)| ((*name).into(), tally.report())).collect()),
         readout: checks.map(|checks| checks.halves.iter().map(|(name, tally)| ((*name).into(), tally.report())).collect()),
         geometry,
@@ -251,6 +252,8 @@ struct SiteTotals {
     by_step: Vec<ShareTally>,
     closeness: Vec<[ClosenessTally; 2]>,
     offsets: Offsets,
+    /// Sum of the sentences' mean entropies, and how many there are.
+    entropy: (f64, u64),
     error: f64,
     highest: f64,
     attention_error: Option<f64>,
@@ -299,6 +302,7 @@ fn second_pass(
         by_step: Vec::new(),
         closeness: vec![Default::default(); variants.len()],
         offsets: Offsets::default(),
+        entropy: (0.0, 0),
         error: 0.0,
         highest: 0.0,
         attention_error: None,
@@ -425,6 +429,7 @@ impl SiteTotals {
             sums.iter_mut().zip(tallies).for_each(|(sum, tally)| sum.add(tally, 1.0));
         }
         measures.looks.iter().for_each(|&(query, key, n_content)| self.offsets.add(query, key, n_content));
+        self.entropy = (self.entropy.0 + measures.entropy, self.entropy.1 + 1);
         self.error = self.error.max(measures.error);
         self.highest = self.highest.max(measures.highest);
         if let Some(error) = measures.attention_error {
@@ -479,6 +484,7 @@ fn site_report(
         by_step: total.as_ref().map(|_| by_step(&totals.by_step)),
         intervals: total.as_ref().and_then(|_| intervals(totals)),
         average_attention,
+        entropy: totals.entropy.0 / totals.entropy.1.max(1) as f64,
         diagonal: totals.offsets.most().map(|(direction, offset, share)| DiagonalReport {
             direction: direction.name().into(),
             offset,

@@ -219,6 +219,7 @@ mod tests {
             by_step: None,
             intervals: None,
             average_attention: AverageReport::default(),
+            entropy: 0.0,
             diagonal: None,
             verdict: Verdict { label: String::new(), text: String::new() },
         }
