@@ -37,4 +37,5 @@ pub use site::{Linear, RelativeBias, ScoreMap, Site, SiteKind, Visible};
 pub use split::{Breakdown, N_PARTS, N_TERMS, SiteSplit, SplitError, Subset};
 pub use stats::{MAX_STATES, Mismatch, Stats, StatsError, StreamSums};
 pub use storage::files::{is_temporary_file, replace_file};
+pub use storage::tensors::TensorFile;
 pub use vocabulary::{Token, Vocabulary, VocabularyError};

@@ -66,9 +66,25 @@ impl Words<'_> {
 
 /// Reads pairs; empty lines are passed over.
 pub fn read_pairs(path: &Path, source: Words<'_>, target: Words<'_>) -> Result<Vec<Pair>, TsvError> {
+    read_lines(path, |line| {
+        let (left, right) = line.split_once('\t').ok_or("there is no tab between source and target")?;
+        let mut sides = [Vec::new(), Vec::new()];
+        for ((side, words), (text, name)) in sides.iter_mut().zip([source, target]).zip([(left, "source"), (right, "target")]) {
+            *side = words.tokens(text).map_err(|word| format!("the {name} word `{word}` is not in the model's vocabulary"))?;
+            if side.is_empty() {
+                return Err(format!("the {name} is empty"));
+            }
+        }
+        let [source, target] = sides;
+        Ok(Pair { source, target })
+    })
+}
+
+/// What `parse` makes of each line, without its end; empty lines are passed over. What it says is wrong is said with file and line.
+pub fn read_lines<T>(path: &Path, mut parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TsvError> {
     let unreadable = |source| TsvError::Io { path: path.to_owned(), source };
     let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
-    let mut pairs = Vec::new();
+    let mut parsed = Vec::new();
     let mut line = String::new();
     for number in 1.. {
         let wrong = |what: String| TsvError::Line { path: path.to_owned(), line: number, what };
@@ -87,23 +103,12 @@ pub fn read_pairs(path: &Path, source: Words<'_>, target: Words<'_>) -> Result<V
         if text.trim().is_empty() {
             continue;
         }
-        let Some((left, right)) = text.split_once('\t') else {
-            return Err(wrong("there is no tab between source and target".into()));
-        };
-        let mut sides = [Vec::new(), Vec::new()];
-        for ((side, words), (text, name)) in sides.iter_mut().zip([source, target]).zip([(left, "source"), (right, "target")]) {
-            *side = words.tokens(text).map_err(|word| wrong(format!("the {name} word `{word}` is not in the model's vocabulary")))?;
-            if side.is_empty() {
-                return Err(wrong(format!("the {name} is empty")));
-            }
-        }
-        let [source, target] = sides;
-        pairs.push(Pair { source, target });
-        if pairs.len() > MAX_PAIRS {
+        parsed.push(parse(text).map_err(wrong)?);
+        if parsed.len() > MAX_PAIRS {
             return Err(wrong(format!("there are more than {MAX_PAIRS} pairs")));
         }
     }
-    if pairs.is_empty() { Err(TsvError::Empty { path: path.to_owned() }) } else { Ok(pairs) }
+    if parsed.is_empty() { Err(TsvError::Empty { path: path.to_owned() }) } else { Ok(parsed) }
 }
 
 #[cfg(test)]

@@ -65,6 +65,12 @@ pub enum AttendError {
         /// Source or target.
         side: &'static str,
     },
+    /// A model of another program without a sentence.
+    #[error("this model was not trained here and has no task to draw a sentence from")]
+    NoTask,
+    /// The terms of such a model without sums.
+    #[error("this model was not trained here and has no task to draw sentences from: the components behind the terms need sums")]
+    NoSums,
     /// The model cannot be run.
     #[error("the sentence cannot be recorded")]
     Record(#[from] RecordError),
@@ -101,13 +107,12 @@ impl TrainedModel {
     }
 
     fn components(&self, options: &AttendOptions<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Components<f32>>, AttendError> {
-        let fit = |sums: &Sums| Ok(sums.fit(Estimator::Paper, Shrinkage::None)?.components);
         if let Some(given) = options.given {
-            return given.iter().map(fit).collect();
+            return fitted(given);
         }
         let sentences = Sentences::Task { seed: options.seed, n_samples: FITTED_SENTENCES };
         let stats = self.fit(&sentences, Shard::WHOLE, options.n_threads, progress)?;
-        stats.streams.iter().map(|stream| fit(&stream.sums)).collect()
+        fitted(stats.streams.iter().map(|stream| &stream.sums))
     }
 
     fn record_sentence(&self, subject: &Subject, sentence: Sentence<'_>) -> Result<Recorded, AttendError> {
@@ -133,7 +138,12 @@ impl TrainedModel {
     }
 }
 
-fn record_one(subject: &Subject, pair: Pair, fed: Fed<'_>) -> Result<Recorded, AttendError> {
+/// The components of each stream.
+pub(crate) fn fitted<'a>(sums: impl IntoIterator<Item = &'a Sums>) -> Result<Vec<Components<f32>>, AttendError> {
+    sums.into_iter().map(|sums| Ok(sums.fit(Estimator::Paper, Shrinkage::None)?.components)).collect()
+}
+
+pub(crate) fn record_one(subject: &dyn Recordable, pair: Pair, fed: Fed<'_>) -> Result<Recorded, AttendError> {
     let recorded = subject.record(&[pair], fed)?;
     Ok(recorded.into_iter().next().expect("one sentence for one pair"))
 }

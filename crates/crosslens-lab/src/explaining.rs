@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crosslens_analysis::explain::{ExplainError, Explained, First, Live, Options, Progress, explain};
+use crosslens_analysis::explain::{Corpus, ExplainError, Explained, First, Live, Options, Progress, explain};
 use crosslens_analysis::tsv::{TsvError, Words, read_pairs};
 use crosslens_analysis::{Fed, Pair, Recordable, Recording, Sums};
 use crosslens_nets::tasks::{END_WORD, Split};
@@ -62,7 +62,7 @@ impl Sentences {
 }
 
 /// Untrained weights for comparison are explained on at most so many sentences.
-const CONTROL_SENTENCES: u64 = 200;
+pub(crate) const CONTROL_SENTENCES: u64 = 200;
 
 impl TrainedModel {
     /// Explains the model; with `control`, beside what untrained weights of the same shape would give.
@@ -81,11 +81,7 @@ impl TrainedModel {
         if let Some(untrained) = control.and_then(|seed| subject.untrained(seed)) {
             let n_pairs = sentences.len().min(CONTROL_SENTENCES);
             let corpus = Live { model: untrained.as_ref(), pair: &pair, n_pairs, fed: Fed::Own };
-            let options = Options { causal: 0, samples: 0, bootstrap: 0, rank: None, geometry: false, held_out: false, ..options.clone() };
-            let control = explain(&corpus, None, &options, progress)?;
-            for (site, control) in explained.report.sites.iter_mut().zip(control.report.sites) {
-                site.control = control.shares;
-            }
+            add_control(&mut explained, &corpus, options, progress)?;
         }
         explained.report.corpus.source = match sentences {
             Sentences::Task { seed, .. } => format!("fresh sentences of {}, seed {seed}", self.config.task.name()),
@@ -93,6 +89,21 @@ impl TrainedModel {
         };
         Ok(explained)
     }
+}
+
+/// Puts beside each site what untrained weights give on `corpus`.
+pub(crate) fn add_control(
+    explained: &mut Explained,
+    corpus: &dyn Corpus,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), ExplainError> {
+    let options = Options { causal: 0, samples: 0, bootstrap: 0, rank: None, geometry: false, held_out: false, ..options.clone() };
+    let control = explain(corpus, None, &options, progress)?;
+    for (site, control) in explained.report.sites.iter_mut().zip(control.report.sites) {
+        site.control = control.shares;
+    }
+    Ok(())
 }
 
 /// Explains the first `n_sentences` of a recording. Nothing can be run again: causal fields stay empty.

@@ -2,9 +2,12 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::{Recording, RecordingError, is_recording};
 use crosslens_nets::Subject;
+use crosslens_nets::imported::ImportError;
 use crosslens_nets::network::{Engine, Feeding, Network, Outcome};
 use crosslens_nets::tasks::{Split, Task};
 use crosslens_nets::train::{ConfigError, FolderError, RunConfig, RunFolder, Samples, evaluate};
+
+use crate::ImportedModel;
 
 /// Why a model cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +34,9 @@ pub enum OpenError {
     /// A recording that cannot be read.
     #[error(transparent)]
     Recording(#[from] RecordingError),
+    /// A model of another program that cannot be read.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// The run has no model yet.
     #[error("`{path}` holds a run without a model or a checkpoint")]
     NoModel {
@@ -54,15 +60,20 @@ pub enum OpenError {
 pub enum Opened {
     /// A network trained here, which can be run.
     Model(Box<TrainedModel>),
+    /// A model of another program, which can be run too, but has no task to draw sentences from.
+    Imported(Box<ImportedModel>),
     /// What was recorded of any model, or dumped.
     Recording(Box<Recording>),
 }
 
 impl Opened {
-    /// Opens the folder of a run or of a recording, or a `.npz` or `.safetensors` file of padded arrays.
+    /// Opens the folder of a run or of a recording, a `.npz` or `.safetensors` file of padded arrays, or a model of another program.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         if RunFolder::at(path).holds_run() {
             return Ok(Self::Model(Box::new(TrainedModel::open(path)?)));
+        }
+        if ImportedModel::is_at(path) {
+            return Ok(Self::Imported(Box::new(ImportedModel::open(path)?)));
         }
         if !path.exists() {
             return Err(OpenError::Nothing { path: path.to_owned() });

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crosslens_analysis::explain::{Corpus, CorpusError, Live};
-use crosslens_analysis::{Existing, Fed, Recordable, RecordingError, RecordingWriter};
+use crosslens_analysis::{Existing, Fed, RecordingError, RecordingWriter};
 
 use crate::{Sentences, TrainedModel};
 
@@ -58,14 +58,24 @@ impl TrainedModel {
         let subject = self.subject(options.n_threads)?;
         let pair = |number| sentences.pair(self, number);
         let corpus = Live { model: &subject, pair: &pair, n_pairs: sentences.len(), fed: options.fed };
-        let mut writer = RecordingWriter::create(path, subject.description(), options.existing)?;
-        for from in (0..sentences.len()).step_by(BATCH as usize) {
-            let to = sentences.len().min(from + BATCH);
-            let mut batch = corpus.read(from..to).map_err(|source| RecordRunError::Model { from, to, source })?;
-            batch.iter_mut().filter(|sentence| sentence.number >= options.n_kept).for_each(|sentence| sentence.attention.clear());
-            writer.add(&batch)?;
-            progress(to);
-        }
-        Ok(writer.finish()?)
+        record_corpus(&corpus, path, options, progress)
     }
+}
+
+/// Records all sentences of a corpus.
+pub(crate) fn record_corpus(
+    corpus: &dyn Corpus,
+    path: &Path,
+    options: &RecordOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), RecordRunError> {
+    let mut writer = RecordingWriter::create(path, corpus.description(), options.existing)?;
+    for from in (0..corpus.n_sentences()).step_by(BATCH as usize) {
+        let to = corpus.n_sentences().min(from + BATCH);
+        let mut batch = corpus.read(from..to).map_err(|source| RecordRunError::Model { from, to, source })?;
+        batch.iter_mut().filter(|sentence| sentence.number >= options.n_kept).for_each(|sentence| sentence.attention.clear());
+        writer.add(&batch)?;
+        progress(to);
+    }
+    Ok(writer.finish()?)
 }

@@ -1,6 +1,6 @@
 //! From a run, a recording or a saved report to what a page shows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{ExplainError, Explained, Options, Progress};
 use crosslens_analysis::page::Page;
@@ -23,6 +23,12 @@ pub enum ShowError {
     /// Metrics cannot be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// A model of another program, which brings no sentences to be explained on.
+    #[error("`{path}` was not trained here and has no task to draw sentences from")]
+    NoSentences {
+        /// The model.
+        path: PathBuf,
+    },
     /// It cannot be explained.
     #[error(transparent)]
     Explain(#[from] ExplainError),
@@ -60,6 +66,7 @@ impl Shown {
         }
         let mut shown = match Opened::open(path)? {
             Opened::Model(model) => Self::of_model(&model, RunFolder::at(path), options, progress)?,
+            Opened::Imported(_) => return Err(ShowError::NoSentences { path: path.to_owned() }),
             Opened::Recording(recording) => Self::of_recording(&recording, options, progress)?,
         };
         shown.name = name_of(path);

@@ -1,6 +1,7 @@
 //! Sequence tasks and the classical encoder-decoder networks, trained with explicit gradients.
 
 pub mod fixed_points;
+pub mod imported;
 pub mod network;
 mod random;
 mod subject;

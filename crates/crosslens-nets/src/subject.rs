@@ -93,24 +93,6 @@ impl Subject {
         Self { network, weights, description, threads, engines: Mutex::new(Vec::new()) }
     }
 
-    fn check(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<(), RecordError> {
-        for (number, pair) in pairs.iter().enumerate() {
-            check_sentence(number, "source", &pair.source, self.description.source.count)?;
-            check_sentence(number, "target", &pair.target, self.network.start_token())?;
-        }
-        let Fed::Given(lists) = fed else { return Ok(()) };
-        if lists.len() != pairs.len() {
-            return Err(refused(FedError::Pairs { lists: lists.len(), pairs: pairs.len() }));
-        }
-        for (number, (list, pair)) in lists.iter().zip(pairs).enumerate() {
-            if list.len() != pair.target.len() {
-                return Err(refused(FedError::Steps { pair: number, fed: list.len(), steps: pair.target.len() }));
-            }
-            check_sentence(number, "decoder's input", list, self.description.target.count)?;
-        }
-        Ok(())
-    }
-
     /// Checks the pairs, then does `work` on one batch of them after the other.
     fn in_batches<T>(
         &self,
@@ -119,7 +101,8 @@ impl Subject {
         how: &dyn Intervene,
         work: impl Fn(&mut Engine<f32>, &[Pair], Feeding, Rerun<'_>) -> Vec<T>,
     ) -> Result<Vec<T>, RecordError> {
-        self.check(pairs, fed)?;
+        let Description { source, target, .. } = &self.description;
+        check_pairs(pairs, fed, [source.count, self.network.start_token(), target.count])?;
         let feeding = if matches!(fed, Fed::Own) { Feeding::Free } else { Feeding::Forced };
         let mut engine = lock(&self.engines).pop().unwrap_or_else(|| Engine::on(self.threads.clone()));
         let mut results = Vec::with_capacity(pairs.len());
@@ -194,6 +177,26 @@ fn words(vocabulary: &Vocabulary, start: Option<&str>) -> Words {
     let names: Vec<String> = vocabulary.words().iter().map(String::as_str).chain(start).map(str::to_owned).collect();
     let start = start.map(|_| vocabulary.len() as Token);
     Words { count: names.len() as Token, names, start, end: vocabulary.token(END_WORD) }
+}
+
+/// Fails for pairs that a model cannot be run on; `counts` are the tokens known of the source, the target and what the decoder reads.
+pub(crate) fn check_pairs(pairs: &[Pair], fed: Fed<'_>, counts: [Token; 3]) -> Result<(), RecordError> {
+    let [of_source, of_target, of_fed] = counts;
+    for (number, pair) in pairs.iter().enumerate() {
+        check_sentence(number, "source", &pair.source, of_source)?;
+        check_sentence(number, "target", &pair.target, of_target)?;
+    }
+    let Fed::Given(lists) = fed else { return Ok(()) };
+    if lists.len() != pairs.len() {
+        return Err(refused(FedError::Pairs { lists: lists.len(), pairs: pairs.len() }));
+    }
+    for (number, (list, pair)) in lists.iter().zip(pairs).enumerate() {
+        if list.len() != pair.target.len() {
+            return Err(refused(FedError::Steps { pair: number, fed: list.len(), steps: pair.target.len() }));
+        }
+        check_sentence(number, "decoder's input", list, of_fed)?;
+    }
+    Ok(())
 }
 
 fn check_sentence(pair: usize, side: &'static str, tokens: &[Token], count: Token) -> Result<(), RecordError> {

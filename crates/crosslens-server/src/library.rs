@@ -154,6 +154,7 @@ impl Library {
         } else {
             match Opened::open(path).map_err(ShowError::from)? {
                 Opened::Recording(recording) => Source::Recording(Arc::new(*recording)),
+                Opened::Imported(_) => return Err(ShowError::NoSentences { path: path.to_owned() }.into()),
                 Opened::Model(model) => {
                     let live = LiveModel::new(*model, seed, n_sentences, Limits::WORDS, progress);
                     Source::Run(Arc::new(live.map_err(|source| LibraryError::Live { path: path.to_owned(), source })?))

@@ -11,7 +11,7 @@ use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
-use crosslens_lab::{AttendError, OpenError, RecordRunError, RecordedTrainError, ShowError};
+use crosslens_lab::{AttendError, OpenError, RecordRunError, RecordedTrainError, SentencesError, ShowError};
 use crosslens_server::{LibraryError, ServerError};
 
 use crate::choices::nearest;
@@ -127,6 +127,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Folder(error) => error.into(),
             OpenError::Recording(error) => error.into(),
+            OpenError::Import(_) => Self::of(&error).hint("docs/import.md says what a mapping holds and what is made of which tensor"),
             OpenError::Neither { .. } | OpenError::Nothing { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoModel { ref path } => {
@@ -176,6 +177,8 @@ impl From<AttendError> for Failure {
         let failure = Self::of(&error);
         match error {
             AttendError::Sums(error) => error.into(),
+            AttendError::NoTask => failure.hint("--source TEXT"),
+            AttendError::NoSums => failure.hint("crosslens fit MODEL --corpus words.txt -o x.stats.safetensors, then --components that"),
             AttendError::NoAttention => failure.hint("a run of another --arch has some: aed, ao, bahdanau, luong"),
             AttendError::UnknownWord { word, known, .. } => match nearest(&word, known.iter().map(String::as_str)) {
                 Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
@@ -265,6 +268,10 @@ impl From<ShowError> for Failure {
             ShowError::File(error) => error.into(),
             ShowError::Folder(error) => error.into(),
             ShowError::Explain(error) => error.into(),
+            ShowError::NoSentences { ref path } => {
+                let hint = format!("crosslens explain {} --corpus words.txt --save report.json, then show report.json", path.display());
+                Self::of(&error).hint(hint)
+            }
             _ => Self::of(&error),
         }
     }
@@ -288,6 +295,16 @@ impl From<ServerError> for Failure {
             }
             ServerError::Listen { source, .. } if source.kind() == ErrorKind::PermissionDenied => failure.hint("a --port from 1024"),
             ServerError::Address { .. } => failure.hint("--host 127.0.0.1 for this machine alone, 0.0.0.0 for others too"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<SentencesError> for Failure {
+    fn from(error: SentencesError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            SentencesError::File(TsvError::Line { .. }) => failure.hint("a line is a source, or a source, a tab and a target"),
             _ => failure,
         }
     }

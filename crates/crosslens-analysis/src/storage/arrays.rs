@@ -83,17 +83,30 @@ impl Arrays {
         self.arrays.get(name).ok_or_else(|| RecordingError::MissingArray { path: self.path.clone(), name: name.to_owned() })
     }
 
+    /// The names of all arrays, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.arrays.keys().map(String::as_str)
+    }
+
+    /// The sizes of an array's axes, however many.
+    pub(crate) fn axes(&self, name: &str) -> Option<&[u64]> {
+        self.arrays.get(name).map(|array| array.shape.as_slice())
+    }
+
+    /// Fails unless an array has one of these types.
+    pub(crate) fn expect_dtype(&self, name: &str, dtypes: &[Dtype]) -> Result<(), RecordingError> {
+        let found = self.get(name)?.dtype;
+        if dtypes.contains(&found) {
+            return Ok(());
+        }
+        let expected = dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" or ");
+        Err(RecordingError::Dtype { path: self.path.clone(), name: name.to_owned(), found: found.name().to_owned(), expected })
+    }
+
     /// The shape of an array of one of these types and so many axes.
     pub(crate) fn shape<const AXES: usize>(&self, name: &str, dtypes: &[Dtype]) -> Result<[u64; AXES], RecordingError> {
+        self.expect_dtype(name, dtypes)?;
         let array = self.get(name)?;
-        if !dtypes.contains(&array.dtype) {
-            return Err(RecordingError::Dtype {
-                path: self.path.clone(),
-                name: name.to_owned(),
-                found: array.dtype.name().to_owned(),
-                expected: dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" or "),
-            });
-        }
         array
             .shape
             .as_slice()

@@ -6,3 +6,4 @@ pub(crate) mod files;
 pub(crate) mod npy;
 pub(crate) mod npz;
 pub(crate) mod safetensors;
+pub(crate) mod tensors;

@@ -134,7 +134,7 @@ pub(super) fn gru_reset_before_backward<F: Real>(n: usize, gates: &mut [F], prev
 }
 
 /// A GRU with the reset after the product: `c = tanh(c + r·q)` where `inner` holds `q = h_prev·W + b`.
-pub(super) fn gru_reset_after_forward<F: Real>(n: usize, gates: &mut [F], inner: &[F], previous: Option<&[F]>, hidden: &mut [F]) {
+pub(crate) fn gru_reset_after_forward<F: Real>(n: usize, gates: &mut [F], inner: &[F], previous: Option<&[F]>, hidden: &mut [F]) {
     vectorised(
         #[inline(always)]
         || {

@@ -36,6 +36,10 @@ pub use layout::{Layout, Tensor};
 pub use observe::Observation;
 pub use recurrence::{ConstantInput, Place, Recurrence, RecurrenceError};
 
+pub(crate) use cells::gru_reset_after_forward;
+pub(crate) use packing::Packing;
+pub(crate) use readout::likeliest;
+
 use attention::Attention;
 use decoder::Decoder;
 use encoder::EncoderLayer;

@@ -1,9 +1,11 @@
-//! The networks: golden values, gradients, laws, recordings, and runs that stop and go on.
+//! The networks: golden values, gradients, laws, recordings, runs that stop and go on, and models of other programs.
 
+mod broken_imports;
 mod common;
 mod fixed_points;
 mod golden;
 mod gradients;
+mod imported;
 mod laws;
 mod probing;
 mod recording;

@@ -1,7 +1,7 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crosslens_lab::analysis::{AttendFormat, Recordable};
-use crosslens_lab::{AttendOptions, Sentence, TrainedModel};
+use crosslens_lab::analysis::{AttendFormat, Description, Recordable};
+use crosslens_lab::{AttendOptions, ImportedModel, OpenError, Sentence, TrainedModel};
 
 use super::explain::given_sums;
 use crate::failure::Failure;
@@ -14,10 +14,10 @@ use crate::progress::SentenceBar;
 /// `decoder_attentions.{layer}` with their own sides, where there are any. The words of both sides come along.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run.
-    #[arg(value_name = "DIR")]
+    /// The folder of a run, or a model of another program: its weights, or the import.toml that says how to read them.
+    #[arg(value_name = "DIR|MODEL")]
     model: PathBuf,
-    /// The sentence, words separated by blanks. Default: a fresh one of the run's task.
+    /// The sentence, words separated by blanks; a model of characters reads a text as it is. Default: a fresh one of the run's task.
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
     /// What the decoder reads. Default: its own words.
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// The states that feed attention too: `states.{stream}`, [step, d].
     #[arg(long)]
     states: bool,
-    /// Sums to fit the components behind the terms from. Default: 1000 fresh sentences of the run's task.
+    /// Sums to fit the components behind the terms from. Default: 1000 fresh sentences of the run's task, if it has one.
     #[arg(long, value_name = "X.stats.safetensors", requires = "terms")]
     components: Option<PathBuf>,
     /// Threads; 0 for one per core.
@@ -48,9 +48,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     AttendFormat::of(&arguments.out)?;
-    let model = TrainedModel::open(&arguments.model)?;
-    let subject = model.subject(1).map_err(|error| Failure::refused(format!("cannot start a thread: {error}")))?;
-    let given = given_sums(arguments.components.as_deref(), &arguments.model, subject.description())?;
+    let model = Model::open(&arguments.model)?;
+    let given = given_sums(arguments.components.as_deref(), &arguments.model, &model.description()?)?;
     let sentence = match (&arguments.source, &arguments.target) {
         (None, _) => Sentence::Fresh(arguments.seed),
         (Some(source), None) => Sentence::Source(source),
@@ -65,7 +64,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         n_threads: arguments.threads,
     };
     let bar = SentenceBar::new();
-    let attended = model.attend(sentence, &options, &mut |progress| bar.show(progress))?;
+    let attended = match &model {
+        Model::Trained(model) => model.attend(sentence, &options, &mut |progress| bar.show(progress))?,
+        Model::Imported(model) => model.attend(sentence, &options)?,
+    };
     drop(bar);
     attended.save(&arguments.out)?;
     output::note(&format!("source:    {}", attended.source.join(" ")));
@@ -74,6 +76,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         output::note(&format!("  {} {:?}", array.name, array.shape));
     }
     let out = arguments.out.display();
-    output::note(&format!("saved in {out}; next: crosslens explain {}", arguments.model.display()));
+    let corpus = if matches!(model, Model::Imported(_)) { " --corpus words.txt" } else { "" };
+    output::note(&format!("saved in {out}; next: crosslens explain {}{corpus}", arguments.model.display()));
     Ok(())
+}
+
+/// What can be asked about a sentence.
+enum Model {
+    Trained(Box<TrainedModel>),
+    Imported(Box<ImportedModel>),
+}
+
+impl Model {
+    fn open(path: &Path) -> Result<Self, OpenError> {
+        if ImportedModel::is_at(path) {
+            return Ok(Self::Imported(Box::new(ImportedModel::open(path)?)));
+        }
+        Ok(Self::Trained(Box::new(TrainedModel::open(path)?)))
+    }
+
+    fn description(&self) -> Result<Description, Failure> {
+        match self {
+            Self::Imported(model) => Ok(model.description().clone()),
+            Self::Trained(model) => {
+                let subject = model.subject(1).map_err(|error| Failure::refused(format!("cannot start a thread: {error}")))?;
+                Ok(subject.description().clone())
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use crosslens_lab::analysis::explain::{Explained, Options, Rank, Rerun};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
-use crosslens_lab::{Opened, Sentences, TrainedModel, explain_recording};
+use crosslens_lab::{ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
 
 use crate::failure::Failure;
 use crate::progress::SentenceBar;
@@ -12,13 +12,15 @@ use crate::{output, picture};
 /// Says how a network forms its attention, in numbers and in words.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run, or a recording: a folder made by `crosslens record`, or a .npz or .safetensors dump of another framework.
-    #[arg(value_name = "DIR|REC")]
+    /// The folder of a run; a recording: a folder made by `crosslens record`, or a .npz or .safetensors dump of another framework; or a
+    /// model of another program: its weights, or the import.toml that says how to read them.
+    #[arg(value_name = "DIR|REC|MODEL")]
     model: PathBuf,
     /// Fresh sentences of the run's task to explain it on, 1000 unless given; of a recording its first ones, all unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "corpus")]
     samples: Option<u64>,
-    /// A file of pairs instead, one a line, source and target separated by a tab.
+    /// A file of pairs instead, one a line, source and target separated by a tab. A model of another program needs one; a line without a
+    /// target stands for what the model writes by itself.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
     /// Sums to fit from, made by `crosslens fit` or `crosslens merge`, instead of those of the sentences explained.
@@ -123,6 +125,7 @@ impl std::str::FromStr for Shrink {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (mut explained, description) = match Opened::open(&arguments.model)? {
         Opened::Model(model) => explain_model(arguments, &model)?,
+        Opened::Imported(model) => explain_imported(arguments, &model)?,
         Opened::Recording(recording) => explain_recorded(arguments, &recording)?,
     };
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
@@ -148,7 +151,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if arguments.save.is_none() {
         let control = if explained.report.task.can_rerun { " --control" } else { "" };
-        output::note(&format!("next: crosslens explain {} --save report.json --bootstrap 200{control}", arguments.model.display()));
+        let corpus = arguments.corpus.as_ref().map(|corpus| format!(" --corpus {}", corpus.display())).unwrap_or_default();
+        output::note(&format!("next: crosslens explain {}{corpus} --save report.json --bootstrap 200{control}", arguments.model.display()));
     }
     Ok(())
 }
@@ -161,6 +165,24 @@ fn explain_model(arguments: &Arguments, model: &TrainedModel) -> Result<(Explain
     let bar = SentenceBar::new();
     let explained = model.explain(&sentences, given.as_deref(), &options(arguments), control, &mut |progress| bar.show(progress))?;
     Ok((explained, subject.description().clone()))
+}
+
+fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Explained, Description), Failure> {
+    let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "explain")?;
+    let given = given_sums(arguments.components.as_deref(), &arguments.model, model.description())?;
+    let sentences = model.sentences(corpus, arguments.threads)?;
+    let control = arguments.control.then_some(arguments.seed);
+    let bar = SentenceBar::new();
+    let explained = model.explain(&sentences, given.as_deref(), &options(arguments), control, &mut |progress| bar.show(progress))?;
+    Ok((explained, model.description().clone()))
+}
+
+/// The sentences for a model that has no task to draw them from.
+pub(crate) fn corpus_of_imported<'a>(corpus: Option<&'a Path>, model: &Path, command: &str) -> Result<&'a Path, Failure> {
+    corpus.ok_or_else(|| {
+        let message = format!("`{}` was not trained here and has no task to draw sentences from: it needs --corpus", model.display());
+        Failure::refused(message).hint(format!("crosslens {command} {} --corpus words.txt, one source a line", model.display()))
+    })
 }
 
 fn explain_recorded(arguments: &Arguments, recording: &Recording) -> Result<(Explained, Description), Failure> {

@@ -3,6 +3,7 @@ use std::str::FromStr;
 
 use crosslens_lab::{Opened, Sentences, Shard, fit_recording};
 
+use super::explain::corpus_of_imported;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -12,13 +13,13 @@ use crate::progress::SentenceBar;
 /// A big corpus is summed in shards, by several processes or machines, and `crosslens merge` puts them together.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run, or a recording.
-    #[arg(value_name = "DIR|REC")]
+    /// The folder of a run, a recording, or a model of another program.
+    #[arg(value_name = "DIR|REC|MODEL")]
     model: PathBuf,
     /// Fresh sentences of the run's task, 1000 unless given; of a recording its first ones, all unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "corpus")]
     samples: Option<u64>,
-    /// A file of pairs instead, one a line, source and target separated by a tab.
+    /// A file of pairs instead, one a line, source and target separated by a tab; for a model of another program also sources alone.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
     /// Only every n-th sentence, beginning with the i-th.
@@ -62,6 +63,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Opened::Model(model) => {
             let n_samples = arguments.samples.unwrap_or(1000);
             let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, n_samples)?;
+            let n_sentences = not_empty(sentences.len())?;
+            (model.fit(&sentences, shard, arguments.threads, &mut show)?, n_sentences)
+        }
+        Opened::Imported(model) => {
+            let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "fit")?;
+            let sentences = model.sentences(corpus, arguments.threads)?;
             let n_sentences = not_empty(sentences.len())?;
             (model.fit(&sentences, shard, arguments.threads, &mut show)?, n_sentences)
         }

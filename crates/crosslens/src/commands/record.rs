@@ -1,8 +1,9 @@
 use std::path::PathBuf;
 
 use crosslens_lab::analysis::{Existing, Fed};
-use crosslens_lab::{RecordOptions, Sentences, TrainedModel};
+use crosslens_lab::{ImportedModel, OpenError, RecordOptions, Sentences, TrainedModel};
 
+use super::explain::corpus_of_imported;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -14,13 +15,13 @@ const N_KEPT: u64 = 100;
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("sentences").required(true).args(["samples", "corpus"]))]
 pub(crate) struct Arguments {
-    /// The folder of a run.
-    #[arg(value_name = "DIR")]
+    /// The folder of a run, or a model of another program.
+    #[arg(value_name = "DIR|MODEL")]
     model: PathBuf,
     /// Fresh sentences of the run's task to record.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
-    /// A file of pairs instead, one a line, source and target separated by a tab.
+    /// A file of pairs instead, one a line, source and target separated by a tab; for a model of another program also sources alone.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
     /// The folder of the recording.
@@ -44,8 +45,6 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let model = TrainedModel::open(&arguments.model)?;
-    let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, arguments.samples.unwrap_or_default())?;
     let options = RecordOptions {
         fed: if arguments.forced { Fed::Target } else { Fed::Own },
         n_kept: if arguments.keep_attention { u64::MAX } else { N_KEPT },
@@ -53,9 +52,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         n_threads: arguments.threads,
     };
     let bar = SentenceBar::new();
-    model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
+    let n_sentences = if ImportedModel::is_at(&arguments.model) {
+        let model = ImportedModel::open(&arguments.model).map_err(OpenError::from)?;
+        let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "record")?;
+        let sentences = model.sentences(corpus, arguments.threads)?;
+        model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
+        sentences.len()
+    } else {
+        let model = TrainedModel::open(&arguments.model)?;
+        let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, arguments.samples.unwrap_or_default())?;
+        model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
+        sentences.len()
+    };
     drop(bar);
     let out = arguments.out.display();
-    output::note(&format!("{} sentences are recorded in {out}; next: crosslens explain {out}", sentences.len()));
+    output::note(&format!("{n_sentences} sentences are recorded in {out}; next: crosslens explain {out}"));
     Ok(())
 }

@@ -4,6 +4,7 @@ mod attending;
 mod common;
 mod explain;
 mod figures;
+mod importing;
 mod recordings;
 mod refusals;
 mod report;

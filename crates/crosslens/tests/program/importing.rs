@@ -1,0 +1,143 @@
+//! Models of other programs: a tiny one with the tensor names of the package e2k, opened by its weights or by a mapping.
+
+use std::path::Path;
+
+use super::common::{assert_alike, explain, seen, succeed};
+use serde_json::Value;
+
+/// Random weights of the package's names; see `crosslens-nets/tests/golden/make_e2k.py`.
+const WEIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crosslens-nets/tests/golden/imported/tiny.safetensors");
+const MAPPING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/import/e2k.toml");
+
+fn snapshot(name: &str, folder: &Path, arguments: &[&str]) {
+    insta::assert_snapshot!(name, seen(folder, arguments));
+}
+
+/// A folder with weights, a mapping for two heads and sources without targets.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::copy(WEIGHTS, at("w.safetensors")).expect("a copy");
+    std::fs::create_dir(at("mine")).expect("a folder");
+    std::fs::copy(WEIGHTS, at("mine/w.safetensors")).expect("a copy");
+    let mapping = std::fs::read_to_string(MAPPING).expect("the shipped mapping");
+    let mapping = mapping.replace("heads = 4", "heads = 2").replace("model-c2k.safetensors", "w.safetensors");
+    std::fs::write(at("mine/import.toml"), mapping).expect("a mapping");
+    let words: String = (0..60u32).map(|i| letters(i) + "\n").collect();
+    std::fs::write(at("words.txt"), words).expect("sources");
+    folder
+}
+
+/// A made-up word of 2 to 9 letters.
+fn letters(number: u32) -> String {
+    (0..2 + number % 8).map(|i| char::from(b'a' + ((number * 7 + i * i * 5 + i) % 26) as u8)).collect()
+}
+
+#[test]
+fn a_model_is_explained_by_its_weights_or_its_mapping() {
+    let folder = folder();
+    let folder = folder.path();
+    let report = explain(folder, &["w.safetensors", "--corpus", "words.txt", "--control"]);
+    let sites = report["sites"].as_array().expect("sites");
+    assert_eq!(sites.len(), 4, "the shipped mapping says four heads");
+    assert_eq!(report["corpus"]["pairs"], 60);
+    assert_eq!(report["task"]["word_accuracy"], Value::Null, "no target was given");
+    for site in sites {
+        assert!(site["error"]["score"].as_f64().expect("an error") < 1e-5 && site["error"]["attention"].as_f64().expect("an error") < 1e-5);
+        assert!(site["control"]["tables"]["centred"].is_array(), "untrained weights beside it");
+        assert!(site["rebuilt"]["uniform"]["causal"]["loss"].is_f64(), "the model was run again");
+    }
+    let by_folder = explain(folder, &["mine", "--corpus", "words.txt"]);
+    assert_eq!(by_folder["sites"].as_array().expect("sites").len(), 2);
+    let by_file = explain(folder, &["mine/import.toml", "--corpus", "words.txt"]);
+    assert_alike(&by_folder, &by_file, 0.0, &["path"]);
+}
+
+/// A target that is what the model writes anyway changes what is known, and nothing else.
+#[test]
+fn a_target_may_be_given() {
+    let folder = folder();
+    let folder = folder.path();
+    let output = succeed(folder, &["attend", "mine", "--source", "rhythm", "-o", "x.json"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("source:    <sos> r h y t h m <eos>"), "{said}");
+    let attended: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
+    let words = |name: &str| -> Vec<String> { serde_json::from_value(attended[name].clone()).expect("words") };
+    let written = words("predicted");
+    assert_eq!(words("fed")[0], "<sos>");
+    assert_eq!(words("fed")[1..], written[..written.len() - 1]);
+    let heads = attended["cross_attentions.0"].as_array().expect("heads");
+    assert_eq!((heads.len(), heads[0].as_array().expect("steps").len()), (2, written.len()));
+
+    assert_eq!(written.last().map(String::as_str), Some("<eos>"), "a word that the model ends itself");
+    let text = written[..written.len() - 1].concat();
+    std::fs::write(folder.join("pair.tsv"), format!("rhythm\t{text}\n")).expect("a pair");
+    let report = explain(folder, &["mine", "--corpus", "pair.tsv"]);
+    assert_eq!(report["task"]["word_accuracy"], 1.0);
+    succeed(folder, &["attend", "mine", "--source", "rhythm", "--target", &text, "-o", "y.json"]);
+    let forced: Value = serde_json::from_slice(&std::fs::read(folder.join("y.json")).expect("a file")).expect("JSON");
+    assert_alike(&attended, &forced, 0.0, &[]);
+}
+
+#[test]
+fn what_was_recorded_explains_as_the_model_does() {
+    let folder = folder();
+    let folder = folder.path();
+    succeed(folder, &["record", "w.safetensors", "--corpus", "words.txt", "-o", "rec", "--keep-attention"]);
+    let (model, recording) = (explain(folder, &["w.safetensors", "--corpus", "words.txt", "--causal", "0"]), explain(folder, &["rec"]));
+    assert_alike(&model, &recording, 1e-6, &["path", "source", "can_rerun", "verdict"]);
+}
+
+#[test]
+fn the_terms_of_a_sentence_come_from_sums() {
+    let folder = folder();
+    let folder = folder.path();
+    succeed(folder, &["fit", "w.safetensors", "--corpus", "words.txt", "-o", "x.stats.safetensors"]);
+    let attend =
+        ["attend", "w.safetensors", "--source", "it's", "--scores", "--terms", "--components", "x.stats.safetensors", "-o", "x.json"];
+    succeed(folder, &attend);
+    let json: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
+    let flat = |value: &Value| -> Vec<f64> {
+        fn flatten(value: &Value, numbers: &mut Vec<f64>) {
+            match value.as_array() {
+                Some(list) => list.iter().for_each(|value| flatten(value, numbers)),
+                None => numbers.push(value.as_f64().expect("a number")),
+            }
+        }
+        let mut numbers = Vec::new();
+        flatten(value, &mut numbers);
+        numbers
+    };
+    for (scores, terms) in json["scores.cross.0"].as_array().expect("heads").iter().zip(json["terms.cross.0"].as_array().expect("heads")) {
+        let (scores, terms) = (flat(scores), flat(terms));
+        assert_eq!(terms.len(), 9 * scores.len());
+        for (place, score) in scores.iter().enumerate() {
+            let total: f64 = (0..9).map(|term| terms[term * scores.len() + place]).sum();
+            assert!((total - score).abs() < 1e-5 * (1.0 + score.abs()), "{total} and {score}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_what_can() {
+    let folder = folder();
+    let folder = folder.path();
+    snapshot("imported without corpus", folder, &["explain", "w.safetensors"]);
+    snapshot("imported report", folder, &["report", "w.safetensors"]);
+    snapshot("imported serve", folder, &["serve", "mine"]);
+    snapshot("imported record samples", folder, &["record", "mine", "--samples", "3", "-o", "rec"]);
+    snapshot("imported attend nothing", folder, &["attend", "mine", "-o", "x.json"]);
+    snapshot("imported attend terms", folder, &["attend", "mine", "--source", "a", "--terms", "-o", "x.json"]);
+    snapshot("imported unknown letter", folder, &["attend", "mine", "--source", "naïve", "-o", "x.json"]);
+    snapshot("imported empty source", folder, &["attend", "mine", "--source", " ", "-o", "x.json"]);
+    std::fs::write(folder.join("odd.txt"), "fine\nnaïve\n").expect("sources");
+    snapshot("imported unknown letter in a file", folder, &["explain", "mine", "--corpus", "odd.txt"]);
+    std::fs::remove_file(folder.join("mine/w.safetensors")).expect("it was there");
+    snapshot("imported without weights", folder, &["explain", "mine", "--corpus", "words.txt"]);
+    let mapping = std::fs::read_to_string(folder.join("mine/import.toml")).expect("the mapping");
+    std::fs::write(folder.join("mine/import.toml"), mapping.replace("heads = 2", "haeds = 2")).expect("writable");
+    snapshot("imported bad mapping", folder, &["explain", "mine", "--corpus", "words.txt"]);
+    std::fs::write(folder.join("mine/import.toml"), mapping.replace("w.safetensors", "../w.safetensors").replace("fc.bias", "fc.bais"))
+        .expect("writable");
+    snapshot("imported missing tensor", folder, &["explain", "mine", "--corpus", "words.txt"]);
+}
