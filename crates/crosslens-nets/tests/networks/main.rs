@@ -2,6 +2,7 @@
 
 mod common;
 mod fixed_points;
+mod folders;
 mod golden;
 mod gradients;
 mod laws;
