@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Explained, Sample, Samples};
-use crate::report::{REPORT_SCHEMA, Report};
+use super::{Explained, Sample, Samples, TokenNames};
+use crate::report::{REPORT_SCHEMA, Report, SiteReport};
 use crate::storage::arrays::Arrays;
 use crate::storage::dtype::Dtype;
 use crate::storage::{files, safetensors};
-use crate::{N_PARTS, N_TERMS, Recorded, RecordingError, Token, Visible};
+use crate::{N_PARTS, N_TERMS, Recorded, RecordingError, Side, Token, Visible};
 
 /// Largest report that is read.
 const MAX_REPORT_BYTES: u64 = 256 << 20;
@@ -52,47 +52,61 @@ pub(crate) fn beside(path: &Path, report: &Report) -> Result<Option<PathBuf>, Re
 impl Samples {
     /// Reads at most `n_samples` sentences of a file beside a report; every shape is checked against the report and the tokens.
     pub fn load(path: &Path, report: &Report, n_samples: usize) -> Result<Self, RecordingError> {
-        let arrays = safetensors::open(path)?;
-        let reader = Reader { arrays: &arrays, report };
-        let (n_found, n_sites) = (reader.json::<usize>("samples")?, reader.json::<usize>("sites")?);
-        let (n_found, n_sites) = (n_found.unwrap_or(0), n_sites.unwrap_or(0));
-        if n_sites != report.sites.len() {
-            return Err(reader.damaged(format!("it has {n_sites} sites, its report {}", report.sites.len())));
-        }
-        let numbers: Vec<u64> = reader.json("numbers")?.unwrap_or_default();
-        let losses: Vec<Option<f64>> = reader.json("losses")?.unwrap_or_default();
-        let visible: Vec<String> = reader.json("visible")?.unwrap_or_default();
-        let mut samples = Self {
-            source: reader.json("source")?.unwrap_or_default(),
-            target: reader.json("target")?.unwrap_or_default(),
-            visible: visible.iter().map(|name| if name == "causal" { Visible::Causal } else { Visible::All }).collect(),
-            ..Self::default()
-        };
-        for number in 0..n_found.min(n_samples) {
-            let mut sample = reader.sample(number)?;
+        let file = SampleFile::open(path, report)?;
+        let numbers: Vec<u64> = file.json("numbers")?;
+        let losses: Vec<Option<f64>> = file.json("losses")?;
+        let visible: Vec<String> = file.json("visible")?;
+        let mut sentences = Vec::new();
+        for number in 0..file.n_samples.min(n_samples) {
+            let mut sample = file.sample(number, &report.sites)?;
             sample.sentence.number = numbers.get(number).copied().unwrap_or(number as u64);
             sample.sentence.loss = losses.get(number).copied().flatten();
-            samples.sentences.push(sample);
+            sentences.push(sample);
         }
-        samples.averages = (0..n_sites).map(|site| reader.average(site)).collect::<Result<_, _>>()?;
-        Ok(samples)
+        let average = |site: usize| -> Result<Vec<Vec<f64>>, RecordingError> {
+            let (name, shape) = file.average(site)?;
+            let values = file.floats(&name, shape)?;
+            Ok(values.chunks(shape[1].max(1) as usize).map(|row| row.iter().map(|&x| f64::from(x)).collect()).collect())
+        };
+        Ok(Self {
+            sentences,
+            averages: (0..report.sites.len()).map(average).collect::<Result<_, _>>()?,
+            visible: visible.iter().map(|name| if name == "causal" { Visible::Causal } else { Visible::All }).collect(),
+            source: file.source,
+            target: file.target,
+        })
     }
 }
 
-struct Reader<'a> {
-    arrays: &'a Arrays,
-    report: &'a Report,
+/// The file of sentences beside a report, read a piece at a time.
+#[derive(Debug)]
+pub(crate) struct SampleFile {
+    arrays: Arrays,
+    pub(crate) n_samples: usize,
+    pub(crate) source: TokenNames,
+    pub(crate) target: TokenNames,
 }
 
-impl Reader<'_> {
-    fn damaged(&self, what: String) -> RecordingError {
+impl SampleFile {
+    pub(crate) fn open(path: &Path, report: &Report) -> Result<Self, RecordingError> {
+        let arrays = safetensors::open(path)?;
+        let mut file = Self { arrays, n_samples: 0, source: TokenNames::default(), target: TokenNames::default() };
+        let n_sites: usize = file.json("sites")?;
+        if n_sites != report.sites.len() {
+            return Err(file.damaged(format!("it has {n_sites} sites, its report {}", report.sites.len())));
+        }
+        (file.n_samples, file.source, file.target) = (file.json("samples")?, file.json("source")?, file.json("target")?);
+        Ok(file)
+    }
+
+    pub(crate) fn damaged(&self, what: String) -> RecordingError {
         RecordingError::Damaged { path: self.arrays.path().to_owned(), what }
     }
 
     /// What the header says under a name.
-    fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RecordingError> {
-        let read = |text| serde_json::from_str(text).map_err(|error| self.damaged(format!("`{name}` in its header: {error}")));
-        self.arrays.metadata(name).map(read).transpose()
+    fn json<T: serde::de::DeserializeOwned + Default>(&self, name: &str) -> Result<T, RecordingError> {
+        let Some(text) = self.arrays.metadata(name) else { return Ok(T::default()) };
+        serde_json::from_str(text).map_err(|error| self.damaged(format!("`{name}` in its header: {error}")))
     }
 
     fn tokens(&self, name: &str) -> Result<Vec<Token>, RecordingError> {
@@ -100,55 +114,72 @@ impl Reader<'_> {
         self.arrays.all(name)
     }
 
-    fn floats<const AXES: usize>(&self, name: &str, shape: [u64; AXES]) -> Result<Vec<f32>, RecordingError> {
+    pub(crate) fn floats<const AXES: usize>(&self, name: &str, shape: [u64; AXES]) -> Result<Vec<f32>, RecordingError> {
         self.arrays.expect(name, &[Dtype::F32], shape)?;
         self.arrays.all(name)
     }
 
-    fn sample(&self, number: usize) -> Result<Sample, RecordingError> {
+    /// The name and the shape of a site's average attention.
+    pub(crate) fn average(&self, site: usize) -> Result<(String, [u64; 2]), RecordingError> {
+        let name = format!("sites.{site}.average");
+        let shape = self.arrays.shape(&name, &[Dtype::F32])?;
+        Ok((name, shape))
+    }
+
+    /// A sentence without its states.
+    pub(crate) fn sentence(&self, number: usize) -> Result<Recorded, RecordingError> {
         let name = |what: &str| format!("samples.{number}.{what}");
         let optional = |what: &str| -> Result<Option<Vec<Token>>, RecordingError> {
             if self.arrays.has(&name(what)) { self.tokens(&name(what)).map(Some) } else { Ok(None) }
         };
-        let sentence = Recorded {
+        Ok(Recorded {
             source: self.tokens(&name("source"))?,
             fed: self.tokens(&name("fed"))?,
             predicted: optional("predicted")?.unwrap_or_default(),
             target: optional("target")?,
             ..Recorded::default()
-        };
+        })
+    }
+
+    fn sample(&self, number: usize, sites: &[SiteReport]) -> Result<Sample, RecordingError> {
         let mut sample = Sample {
-            sentence,
+            sentence: self.sentence(number)?,
             shapes: Vec::new(),
             attention: Vec::new(),
             pieces: Vec::new(),
             bias: Vec::new(),
             value_weighted: Vec::new(),
         };
-        for (site, report) in self.report.sites.iter().enumerate() {
-            let (source, target) = (sample.sentence.source.len(), sample.sentence.fed.len());
-            let (n_queries, n_keys) = match report.kind.as_str() {
-                "encoder-self" => (source, source),
-                "decoder-self" => (target, target),
-                _ => (target, source),
-            };
-            let (queries, keys) = (n_queries as u64, n_keys as u64);
-            let n_pieces = if report.map == "additive" { N_PARTS } else { N_TERMS } as u64;
-            let of = |what: &str| name(&format!("sites.{site}.{what}"));
-            sample.shapes.push((n_queries, n_keys));
+        for (site, report) in sites.iter().enumerate() {
+            let [queries, keys] = shape(report, &sample.sentence);
+            let of = |what: &str| format!("samples.{number}.sites.{site}.{what}");
+            sample.shapes.push((queries as usize, keys as usize));
             sample.attention.push(self.floats(&of("attention"), [queries, keys])?);
             sample.value_weighted.push(self.floats(&of("value_weighted"), [queries, keys])?);
-            sample.pieces.push(self.floats(&of("pieces"), [n_pieces, queries, keys])?);
+            sample.pieces.push(self.floats(&of("pieces"), [n_pieces(report), queries, keys])?);
             let has_bias = self.arrays.has(&of("bias"));
             sample.bias.push(if has_bias { self.floats(&of("bias"), [queries, keys])? } else { Vec::new() });
         }
         Ok(sample)
     }
+}
 
-    fn average(&self, site: usize) -> Result<Vec<Vec<f64>>, RecordingError> {
-        let name = format!("sites.{site}.average");
-        let [_, n_keys] = self.arrays.shape(&name, &[Dtype::F32])?;
-        let values: Vec<f32> = self.arrays.all(&name)?;
-        Ok(values.chunks(n_keys.max(1) as usize).map(|row| row.iter().map(|&x| f64::from(x)).collect()).collect())
+/// Whose tokens ask at a site, and whose are asked.
+pub(crate) fn sides(site: &SiteReport) -> (Side, Side) {
+    match site.kind.as_str() {
+        "encoder-self" => (Side::Source, Side::Source),
+        "decoder-self" => (Side::Target, Side::Target),
+        _ => (Side::Target, Side::Source),
     }
+}
+
+/// Query steps and key steps of a sentence at a site.
+pub(crate) fn shape(site: &SiteReport, sentence: &Recorded) -> [u64; 2] {
+    let (query, key) = sides(site);
+    [query, key].map(|side| if side == Side::Source { sentence.source.len() } else { sentence.fed.len() } as u64)
+}
+
+/// Terms or parts of a score.
+pub(crate) fn n_pieces(site: &SiteReport) -> u64 {
+    (if site.map == "additive" { N_PARTS } else { N_TERMS }) as u64
 }

@@ -13,7 +13,7 @@ mod save;
 mod verdict;
 
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
-pub(crate) use load::beside;
+pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
 pub use passes::{Explained, explain};
 pub(crate) use passes::{batches, read};

@@ -1,10 +1,11 @@
 //! One matrix of attention, tokens on both axes.
 
 use super::heat::{Bar, Cells, SMALL, TOKEN, column_room, draw_columns, draw_rows, labels, row_room, top_of_scale};
-use super::saved::{SavedReport, SavedSample, SavedSamples, sides};
+use super::saved::{SavedReport, SavedSample, SavedSamples};
 use super::svg::{Svg, Text};
 use super::{COLUMN_MM, Choice, Figure, FigureError, SampleName, Style, site_of, site_title};
 use crate::Side;
+use crate::explain::sides;
 use crate::report::SiteReport;
 
 const MARGIN: f64 = 6.0;

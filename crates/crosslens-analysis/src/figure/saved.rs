@@ -1,20 +1,14 @@
 //! A report read back from its files, each taken as hostile until checked.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::FigureError;
-use crate::explain::{TokenNames, beside};
+use crate::explain::{SampleFile, TokenNames, beside, n_pieces, shape, sides};
 use crate::report::{Report, SiteReport};
-use crate::storage::arrays::Arrays;
-use crate::storage::dtype::Dtype;
-use crate::storage::safetensors;
-use crate::{RecordingError, Side, Token};
+use crate::{Side, Token};
 
 /// Most cells of a matrix that a figure shows.
 const MAX_CELLS: u64 = 40_000;
-/// Most tokens of a sentence that are read.
-const MAX_TOKENS: u64 = 1 << 20;
 
 /// A report and the file of single sentences beside it.
 #[derive(Debug)]
@@ -26,11 +20,7 @@ pub struct SavedReport {
 
 /// The sentences of a report, read one at a time.
 #[derive(Debug)]
-pub(crate) struct SavedSamples {
-    arrays: Arrays,
-    n_samples: usize,
-    names: BTreeMap<&'static str, TokenNames>,
-}
+pub(crate) struct SavedSamples(SampleFile);
 
 /// Numbers in rows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +32,10 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
+    fn of([n_rows, n_columns]: [u64; 2], values: Vec<f32>) -> Self {
+        Self { n_rows: n_rows as usize, n_columns: n_columns as usize, values }
+    }
+
     pub(crate) fn at(&self, row: usize, column: usize) -> f64 {
         f64::from(self.values[row * self.n_columns + column])
     }
@@ -64,15 +58,6 @@ pub(crate) struct SavedSample {
     pub(crate) pieces: Vec<Matrix>,
 }
 
-/// Whose tokens ask and whose are asked.
-pub(crate) fn sides(site: &SiteReport) -> (Side, Side) {
-    match site.kind.as_str() {
-        "encoder-self" => (Side::Source, Side::Source),
-        "decoder-self" => (Side::Target, Side::Target),
-        _ => (Side::Target, Side::Source),
-    }
-}
-
 impl SavedReport {
     /// Reads a report written by `crosslens explain --save`.
     pub fn open(path: &Path) -> Result<Self, FigureError> {
@@ -92,110 +77,56 @@ impl SavedReport {
         if !path.exists() {
             return Err(FigureError::LostSamples { report: self.path.clone(), path });
         }
-        SavedSamples::open(&path, self.report.sites.len())
+        Ok(SavedSamples(SampleFile::open(&path, &self.report)?))
     }
 }
 
 impl SavedSamples {
-    fn open(path: &Path, n_sites: usize) -> Result<Self, FigureError> {
-        let arrays = safetensors::open(path)?;
-        let damaged = |what: String| RecordingError::Damaged { path: path.to_owned(), what };
-        let count = |name: &str| -> Result<usize, RecordingError> {
-            let text = arrays.metadata(name).ok_or_else(|| damaged(format!("its header does not count `{name}`")))?;
-            text.parse().map_err(|_| damaged(format!("its header counts `{name}` with what is no number")))
-        };
-        let (n_samples, sites) = (count("samples")?, count("sites")?);
-        if sites != n_sites {
-            return Err(damaged(format!("it is of {sites} sites, the report of {n_sites}")).into());
-        }
-        let mut names = BTreeMap::new();
-        for side in ["source", "target"] {
-            if let Some(text) = arrays.metadata(side) {
-                let known = serde_json::from_str(text).map_err(|error| damaged(format!("`{side}` in its header: {error}")))?;
-                names.insert(side, known);
-            }
-        }
-        Ok(Self { arrays, n_samples, names })
-    }
-
     pub(crate) fn n_samples(&self) -> usize {
-        self.n_samples
+        self.0.n_samples
     }
 
     /// The average attention of a site.
     pub(crate) fn average(&self, site: usize) -> Result<Matrix, FigureError> {
-        let name = format!("sites.{site}.average");
-        let shape = self.arrays.shape(&name, &[Dtype::F32])?;
-        self.matrix(&name, shape)
+        let (name, shape) = self.0.average(site)?;
+        check_size(shape)?;
+        Ok(Matrix::of(shape, self.finite(&name, shape)?))
     }
 
     /// One sentence at one site.
     pub(crate) fn sample(&self, sample: usize, number: usize, site: &SiteReport) -> Result<SavedSample, FigureError> {
-        if sample >= self.n_samples {
-            return Err(FigureError::UnknownSample { asked: sample, n_samples: self.n_samples });
+        if sample >= self.n_samples() {
+            return Err(FigureError::UnknownSample { asked: sample, n_samples: self.n_samples() });
         }
-        let (query, key) = sides(site);
-        let (rows, columns) = (self.tokens(sample, query)?, self.tokens(sample, key)?);
-        let shape = [rows.len() as u64, columns.len() as u64];
+        let sentence = self.0.sentence(sample)?;
+        let shape = shape(site, &sentence);
+        check_size(shape)?;
         let name = |what: &str| format!("samples.{sample}.sites.{number}.{what}");
-        self.arrays.expect(&name("attention"), &[Dtype::F32], shape)?;
-        let attention = self.matrix(&name("attention"), shape)?;
-        let pieces = name("pieces");
-        let [n_pieces, ..]: [u64; 3] = self.arrays.shape(&pieces, &[Dtype::F32])?;
-        let expected = if site.map == "additive" { crate::N_PARTS } else { crate::N_TERMS } as u64;
-        self.arrays.expect(&pieces, &[Dtype::F32], [expected, shape[0], shape[1]])?;
-        let mut numbers = self.arrays.numbers(&pieces, 0)?;
-        let mut all = Vec::new();
-        for _ in 0..n_pieces {
-            let values = numbers.take(shape[0] * shape[1])?;
-            all.push(self.checked(&pieces, Matrix { n_rows: rows.len(), n_columns: columns.len(), values })?);
-        }
-        let wrote = if query == Side::Target { self.wrote(sample, rows.len())? } else { Vec::new() };
-        Ok(SavedSample { rows, wrote, columns, attention, pieces: all })
-    }
+        let attention = self.finite(&name("attention"), shape)?;
+        let pieces = self.finite(&name("pieces"), [n_pieces(site), shape[0], shape[1]])?;
+        let pieces = pieces.chunks_exact(attention.len().max(1)).map(|piece| Matrix::of(shape, piece.to_vec())).collect();
 
-    fn matrix(&self, name: &str, [n_rows, n_columns]: [u64; 2]) -> Result<Matrix, FigureError> {
-        let cells = n_rows.checked_mul(n_columns).filter(|&cells| cells <= MAX_CELLS);
-        if cells.is_none() {
-            return Err(FigureError::TooLarge { n_rows, n_columns, most: MAX_CELLS });
-        }
-        let values = self.arrays.all(name)?;
-        self.checked(name, Matrix { n_rows: n_rows as usize, n_columns: n_columns as usize, values })
-    }
-
-    /// Refuses a matrix that holds what is no number.
-    fn checked(&self, name: &str, matrix: Matrix) -> Result<Matrix, FigureError> {
-        if matrix.values.iter().all(|value| value.is_finite()) {
-            return Ok(matrix);
-        }
-        let what = format!("`{name}` holds a number that is not finite");
-        Err(RecordingError::Damaged { path: self.arrays.path().to_owned(), what }.into())
-    }
-
-    /// The tokens of a sentence by name.
-    fn tokens(&self, sample: usize, side: Side) -> Result<Vec<String>, FigureError> {
-        let (what, names) = match side {
-            Side::Source => ("source", "source"),
-            Side::Target => ("fed", "target"),
+        let named =
+            |tokens: &[Token], names: &TokenNames| -> Vec<String> { tokens.iter().map(|&token| names.name(token).into_owned()).collect() };
+        let tokens = |side: Side| match side {
+            Side::Source => named(&sentence.source, &self.0.source),
+            Side::Target => named(&sentence.fed, &self.0.target),
         };
-        self.list(&format!("samples.{sample}.{what}"), names)
+        let (query, key) = sides(site);
+        let is_written = query == Side::Target && sentence.predicted.len() == sentence.fed.len();
+        let wrote = if is_written { named(&sentence.predicted, &self.0.target) } else { Vec::new() };
+        Ok(SavedSample { rows: tokens(query), wrote, columns: tokens(key), attention: Matrix::of(shape, attention), pieces })
     }
 
-    /// What the decoder wrote; nothing where that is not known.
-    fn wrote(&self, sample: usize, n_steps: usize) -> Result<Vec<String>, FigureError> {
-        let name = format!("samples.{sample}.predicted");
-        let wrote = if self.arrays.has(&name) { self.list(&name, "target")? } else { Vec::new() };
-        Ok(if wrote.len() == n_steps { wrote } else { Vec::new() })
+    /// Numbers of an array of this shape, all of them finite.
+    fn finite<const AXES: usize>(&self, name: &str, shape: [u64; AXES]) -> Result<Vec<f32>, FigureError> {
+        let values = self.0.floats(name, shape)?;
+        let is_finite = values.iter().all(|value| value.is_finite());
+        if is_finite { Ok(values) } else { Err(self.0.damaged(format!("`{name}` holds a number that is not finite")).into()) }
     }
+}
 
-    fn list(&self, name: &str, names: &str) -> Result<Vec<String>, FigureError> {
-        let [n_tokens] = self.arrays.shape(name, &[Dtype::U32])?;
-        if n_tokens > MAX_TOKENS {
-            return Err(FigureError::TooLarge { n_rows: n_tokens, n_columns: 1, most: MAX_TOKENS });
-        }
-        let tokens: Vec<Token> = self.arrays.all(name)?;
-        let nameless = TokenNames::default();
-        let names = self.names.get(names).unwrap_or(&nameless);
-        Ok(tokens.iter().map(|&token| names.name(token).into_owned()).collect())
-    }
+fn check_size([n_rows, n_columns]: [u64; 2]) -> Result<(), FigureError> {
+    let fits = n_rows.checked_mul(n_columns).is_some_and(|cells| cells <= MAX_CELLS);
+    if fits { Ok(()) } else { Err(FigureError::TooLarge { n_rows, n_columns, most: MAX_CELLS }) }
 }

@@ -295,9 +295,9 @@ fn broken_reports_are_refused() {
         [&bytes[..place], to, &bytes[place + from.len()..]].concat()
     };
     let error = message(with_samples(&replaced("\"sites\":\"2\"", "\"sites\":\"3\"")).expect_err("three sites"));
-    assert!(error.contains("it is of 3 sites, the report of 2"), "{error}");
+    assert!(error.contains("it has 3 sites, its report 2"), "{error}");
     let error = message(with_samples(&replaced("\"samples\":\"2\"", "\"samples\":\"x\"")).expect_err("no number"));
-    assert!(error.contains("what is no number"), "{error}");
+    assert!(error.contains("`samples` in its header"), "{error}");
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
     let nan = [&bytes[..header], &f32::NAN.to_le_bytes().repeat((bytes.len() - header) / 4)].concat();
     let error = message(with_samples(&nan).expect_err("no numbers"));
@@ -432,6 +432,31 @@ mod pictures {
         let figure = draw(&saved, Kind::Attention, &Choice::default(), &Style::default()).expect("a figure");
         for picture in [figure.to_png(72).expect("dots"), figure.to_pdf().expect("a file")] {
             assert!(picture.missing.text().contains("U+10FFFD"), "{}", picture.missing.text());
+        }
+    }
+
+    /// Whatever fonts this machine has: the SVG carries the words as they are, and each character is drawn as text or named as missing.
+    #[test]
+    fn words_of_any_script_are_drawn_or_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, target) = (["<eos>", "你好", "世界", "שלום"], ["<eos>", "سلام", "عالم", "ארץ", "<start>"]);
+        let saved = SavedReport::open(&saved(explained(&source, &target), folder.path())).expect("a report");
+        let words: Vec<&str> = source.into_iter().chain(target).filter(|word| !word.is_ascii()).collect();
+        for (name, figure) in all_of(&saved) {
+            let shown = text_of(&figure).concat();
+            let (pdf, png) = (figure.to_pdf().expect("a file"), figure.to_png(72).expect("dots"));
+            assert_eq!(pdf.missing, png.missing, "{name}");
+            assert!(header(&png.bytes)[0] > 0);
+            let (text, missing) = (unpacked(&pdf.bytes), pdf.missing.text());
+            for character in words.iter().filter(|word| shown.contains(**word)).flat_map(|word| word.chars()) {
+                let code = format!("{:04X}", u32::from(character));
+                assert!(text.contains(&code) || missing.contains(&format!("{character} U+{code}")), "{name}: {code} of {missing}");
+            }
+        }
+        let attention = draw(&saved, Kind::Components, &Choice::default(), &Style::default()).expect("a figure");
+        let shown = text_of(&attention);
+        for word in words {
+            assert!(shown.iter().any(|text| text == word), "{word} is not shown: {shown:?}");
         }
     }
 }

@@ -1,14 +1,28 @@
 //! Reports are what `docs/report.schema.json` says they are.
 
 use crosslens_analysis::explain::{Options, Rank};
-use serde_json::Value;
+use crosslens_analysis::geometry::PathReport;
+use crosslens_analysis::{Linear, Readout};
+use serde_json::{Map, Value};
 
-use super::planted::{Plan, Planted, every_map};
+use super::planted::{D, Plan, Planted, Random, dot, every_map};
 use super::schema::Schema;
+
+/// A corpus with every map, whose readout reads state and context.
+fn every() -> Planted {
+    with_readout(Planted::of(&Plan::default(), every_map(3)))
+}
+
+fn with_readout(mut planted: Planted) -> Planted {
+    let d_out = planted.description.target.count as usize;
+    let weights = Random::new(5).vector(2 * D * d_out, 0.5).iter().map(|&x| x as f32).collect();
+    planted.description.readout = Some(Readout { map: Linear { d_in: 2 * D, d_out, weights, bias: Vec::new() }, d_state: D, d_context: D });
+    planted
+}
 
 /// With everything that can be asked for, and with as little as possible.
 fn reports() -> Vec<Value> {
-    let every = Planted::of(&Plan::default(), every_map(3));
+    let every = every();
     let without_attention = Planted::of(&Plan::default(), Vec::new());
     let mut silent = every.clone();
     for sentence in &mut silent.sentences {
@@ -24,6 +38,7 @@ fn reports() -> Vec<Value> {
             site.control = site.shares.clone();
         }
         reports.push(report.to_json());
+        reports.push(corpus.explain(&Options { geometry: true, ..options.clone() }).report.to_json());
     }
     reports.iter().map(|text| serde_json::from_str(text).expect("a report is JSON")).collect()
 }
@@ -48,18 +63,15 @@ fn objects(value: &Value, path: String, found: &mut Vec<String>) {
     }
 }
 
-/// Checks the check: no object of a report may lose a field, have one too many, or have one of another type.
-#[test]
-fn a_missing_a_surplus_and_a_wrong_field_break_the_schema() {
+/// Checks the check: no object of a report at or under `root` may lose a field, have one too many, or have one of another type. Gives how many objects there are.
+fn every_field_counts(report: &mut Value, root: &str, is_optional: impl Fn(&str, &str) -> bool) -> usize {
     let schema = Schema::of_reports();
-    let mut reports = reports();
-    let report = &mut reports[1];
     let mut paths = Vec::new();
-    objects(report, String::new(), &mut paths);
-    assert!(paths.len() > 100, "a report has many objects");
+    objects(report.pointer(root).expect("it is there"), root.to_owned(), &mut paths);
+    let n_objects = paths.len();
     for path in paths {
         let fields = report.pointer(&path).and_then(Value::as_object).expect("an object").clone();
-        let mut breaks = |what: &str, changed: serde_json::Map<String, Value>| {
+        let mut breaks = |what: &str, changed: Map<String, Value>| {
             *report.pointer_mut(&path).expect("an object") = Value::Object(changed);
             assert!(!schema.faults(report).is_empty(), "{path} {what}");
         };
@@ -68,10 +80,9 @@ fn a_missing_a_surplus_and_a_wrong_field_break_the_schema() {
         breaks("has a surplus field", surplus);
         for name in fields.keys() {
             let mut wrong = fields.clone();
-            wrong.insert(name.clone(), Value::Array(vec![Value::Array(Vec::new())]));
+            wrong.insert(name.clone(), serde_json::json!([[[]]]));
             breaks(&format!("has a wrong {name}"), wrong);
-            // The K that was asked for, and a site's own extra attention, have no place of their own in the schema.
-            if !name.starts_with("top5") && !name.ends_with("+bias") && !path.ends_with("intervals/rebuilt") {
+            if !is_optional(&path, name) {
                 let mut missing = fields.clone();
                 missing.remove(name);
                 breaks(&format!("has no {name}"), missing);
@@ -80,16 +91,58 @@ fn a_missing_a_surplus_and_a_wrong_field_break_the_schema() {
         *report.pointer_mut(&path).expect("an object") = Value::Object(fields);
     }
     assert_eq!(schema.faults(report), Vec::<String>::new(), "all changes were undone");
+    n_objects
 }
 
 #[test]
-fn a_geometry_is_allowed_and_another_version_is_not() {
+fn a_missing_a_surplus_and_a_wrong_field_break_the_schema() {
+    // The K that was asked for, and a site's own extra attention, have no place of their own in the schema.
+    let n_objects = every_field_counts(&mut reports()[1], "", |path, name| {
+        name.starts_with("top5") || name.ends_with("+bias") || path.ends_with("intervals/rebuilt")
+    });
+    assert!(n_objects > 100, "a report has many objects");
+}
+
+/// One head, so that input components are compared with readouts; paths under probes, which need a model, are written by hand.
+#[test]
+fn a_geometry_is_described_to_its_last_field() {
+    let planted = with_readout(Planted::of(&Plan::default(), vec![dot()]));
+    let mut report = planted.explain(&Options { geometry: true, ..Options::default() }).report;
+    let geometry = report.geometry.as_mut().expect("it was asked for");
+    let probed = |word: Option<&str>| PathReport {
+        stream: "encoder".into(),
+        word: word.map(str::to_owned),
+        steps: 2,
+        cosine: 0.5,
+        step_correlation: word.map(|_| 1.0),
+        path: vec![[0.0, 1.0, 2.0]; 2],
+    };
+    (geometry.null_input, geometry.constant_words) = (vec![probed(None)], vec![probed(Some("a"))]);
+    for stream in &mut geometry.streams {
+        assert!(!stream.residuals.is_empty() && !stream.inputs.is_empty());
+        stream.residuals.truncate(1);
+        stream.inputs.truncate(1);
+    }
+    geometry.notes.push("a note".into());
+    let mut report: Value = serde_json::from_str(&report.to_json()).expect("a report is JSON");
+    for there in ["frames/0", "readout/state/angles/table", "readout/context", "plane/inputs/0", "cosines/0/words/0", "subspaces/0"] {
+        assert!(report["geometry"].pointer(&format!("/{there}")).is_some_and(|value| !value.is_null()), "no {there}");
+    }
+    let n_objects = every_field_counts(&mut report, "/geometry", |_, name| name == "plane");
+    assert!(n_objects > 15, "every kind of object is there: {n_objects}");
+    report["geometry"]["frames"][0]["origin"] = serde_json::json!([1.0, 2.0]);
+    assert!(!Schema::of_reports().faults(&report).is_empty(), "a place has three numbers");
+}
+
+#[test]
+fn no_geometry_is_allowed_and_another_version_is_not() {
     let schema = Schema::of_reports();
     let mut report = reports().remove(0);
-    for geometry in [Value::Null, serde_json::json!({ "anything": [1, 2] })] {
-        report["geometry"] = geometry;
-        assert_eq!(schema.faults(&report), Vec::<String>::new());
-    }
+    report["geometry"] = Value::Null;
+    assert_eq!(schema.faults(&report), Vec::<String>::new());
+    report["geometry"] = serde_json::json!({ "anything": [1, 2] });
+    assert!(!schema.faults(&report).is_empty());
+    report["geometry"] = Value::Null;
     report["schema"] = "crosslens-report/2".into();
     assert!(!schema.faults(&report).is_empty());
 }

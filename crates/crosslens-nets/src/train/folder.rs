@@ -378,16 +378,21 @@ fn read_text(path: &Path) -> Result<String, FolderError> {
     String::from_utf8(bytes).map_err(|_| FolderError::Bad { path: path.to_owned(), what: "it is not UTF-8 text".into() })
 }
 
+/// Reads an ordinary file of at most so many bytes. Pipes and devices are refused before they can block or go on for ever.
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, FolderError> {
     let io = |source| FolderError::Io { action: "read", path: path.to_owned(), source };
     let bad = |what: String| FolderError::Bad { path: path.to_owned(), what };
-    let file = std::fs::File::open(path).map_err(io)?;
-    if !file.metadata().map_err(io)?.is_file() {
+    let too_long = || bad(format!("it is longer than the {most} bytes expected"));
+    let facts = std::fs::metadata(path).map_err(io)?;
+    if !facts.is_file() {
         return Err(bad("it is not a file".into()));
     }
+    if facts.len() > most {
+        return Err(too_long());
+    }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > most { Err(bad(format!("it is longer than the {most} bytes expected"))) } else { Ok(bytes) }
+    std::fs::File::open(path).map_err(io)?.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
 }
 
 fn bytes_of(numbers: &[f32]) -> Vec<u8> {

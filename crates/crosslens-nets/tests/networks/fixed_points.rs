@@ -1,5 +1,8 @@
 use crosslens_nets::fixed_points::*;
 use crosslens_nets::network::{Cell, Engine, Family, Feeding, Inputs, Network, NetworkConfig, Score};
+use crosslens_nets::tasks::Split;
+use crosslens_nets::train::{Event, Run, RunFolder, Wish, parse_config};
+use nalgebra::{Complex, DMatrix, DVector};
 use rand::RngExt;
 
 use crate::common::{SOURCE_WORDS, TARGET_WORDS, generator, network, pairs, weights};
@@ -223,4 +226,68 @@ fn what_cannot_be_asked_has_a_name() {
     assert_eq!(look(&aed, Place::Decoder(0), ConstantInput::Vector(&[0.0]), &[0.0; 3]), size.into());
     let few = fixed_points(&aed, &[0.0], Place::Decoder(0), ConstantInput::Zero, &[], &options).expect_err("too few weights");
     assert_eq!(few, RecurrenceError::WeightCount { found: 1, expected: aed.layout().len() }.into());
+}
+
+/// A small network that has learnt its task.
+fn trained() -> (Run, Vec<f32>) {
+    let text = include_str!("../../../crosslens/tests/tiny.toml");
+    let config = parse_config(std::path::Path::new("tiny.toml"), text).expect("a configuration");
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = Run::prepare(config, RunFolder::at(folder.path())).expect("a configuration that makes sense");
+    let trained = run.start(1, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
+    assert!(trained.metrics.is_some_and(|metrics| metrics.word_accuracy > 0.95), "{trained:?}");
+    let weights = run.folder().read_model(&mut run.network().clone()).expect("the model it saved");
+    (run, weights)
+}
+
+/// `∂F/∂h` by central differences.
+fn differences(recurrence: &Recurrence, state: &[f64]) -> DMatrix<f64> {
+    const STEP: f64 = 1e-5;
+    let columns = (0..state.len()).map(|column| {
+        let moved = |by: f64| {
+            let mut state = state.to_vec();
+            state[column] += by;
+            DVector::from_vec(recurrence.step(&state))
+        };
+        (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+    });
+    DMatrix::from_columns(&columns.collect::<Vec<_>>())
+}
+
+/// The largest distance of an eigenvalue from its partner, the nearest that no other has.
+fn apart(found: &[Eigenvalue], expected: &DMatrix<f64>) -> f64 {
+    let mut rest: Vec<_> = expected.complex_eigenvalues().iter().copied().collect();
+    assert_eq!(found.len(), rest.len());
+    let distances = found.iter().map(|a| {
+        let distance = |b: &Complex<f64>| (a.re - b.re).hypot(a.im - b.im);
+        let nearest = (0..rest.len()).min_by(|&i, &j| distance(&rest[i]).total_cmp(&distance(&rest[j]))).expect("as many");
+        distance(&rest.swap_remove(nearest))
+    });
+    distances.fold(0.0, f64::max)
+}
+
+/// Starts are the states the network goes through on sentences of its task.
+#[test]
+fn a_trained_network_rests_where_fixed_points_are_found() {
+    let (run, weights) = trained();
+    let (network, task) = (run.network(), run.task());
+    let pairs: Vec<_> = (0..8).map(|number| task.pair(Split::Test, 11, number)).collect();
+    let seen = Engine::new(1).expect("a thread").observe(network, &weights, &pairs, Feeding::Free);
+    let n_words = task.source_vocabulary().len() as u32;
+    let inputs = (0..n_words).map(ConstantInput::Token).chain([ConstantInput::Zero]);
+    for (input, place) in inputs.flat_map(|input| [(input, Place::Encoder(0)), (input, Place::Decoder(0))]) {
+        let recurrence = network.recurrence(&weights, place, input).expect("a recurrent layer");
+        let states = seen.iter().flat_map(|sentence| if place == Place::Encoder(0) { &sentence.encoder } else { &sentence.decoder });
+        let states: Vec<f32> = states.copied().collect();
+        let starts: Vec<Vec<f32>> = states.chunks_exact(recurrence.d_state()).map(<[f32]>::to_vec).collect();
+        let found = fixed_points(network, &weights, place, input, &starts, &FixedPointOptions::default()).expect("starts fit");
+        assert!(!found.is_empty(), "{place:?} {input:?}");
+        for point in &found {
+            let next = recurrence.step(&point.state);
+            let speed: f64 = point.state.iter().zip(&next).map(|(a, b)| 0.5 * (a - b) * (a - b)).sum();
+            assert!(speed <= 1e-20, "{place:?} {input:?}: {speed}");
+            let apart = apart(&point.eigenvalues, &differences(&recurrence, &point.state));
+            assert!(apart < 1e-6, "{place:?} {input:?}: eigenvalues are {apart} apart");
+        }
+    }
 }

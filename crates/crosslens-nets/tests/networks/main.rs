@@ -3,6 +3,7 @@
 mod broken_imports;
 mod common;
 mod fixed_points;
+mod folders;
 mod golden;
 mod gradients;
 mod imported;
