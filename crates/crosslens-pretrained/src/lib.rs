@@ -1,1 +1,3 @@
 //! Pretrained encoder-decoder models.
+
+pub mod text;
