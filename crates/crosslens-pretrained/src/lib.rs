@@ -14,6 +14,7 @@ mod layers;
 mod model;
 mod stack;
 mod subject;
+pub mod text;
 mod weights;
 
 pub use decode::{Decoding, Sampling, Written};

@@ -1,0 +1,143 @@
+//! `tokenizer.json`, opened by the `tokenizers` library, which wrote it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
+use tokenizers::Tokenizer;
+
+use super::Encoded;
+use super::error::TokenizerError;
+use super::files;
+use super::sentencepiece::CharacterMap;
+use super::words::{WordCounter, Words};
+
+const FILE: &str = "tokenizer.json";
+
+/// A tokenizer of the library.
+#[derive(Clone, Debug)]
+pub(super) struct Library {
+    path: PathBuf,
+    tokenizer: Tokenizer,
+    tokens: HashMap<u32, String>,
+    /// What stands for a space in tokens, if anything does.
+    space_mark: Option<char>,
+}
+
+/// The parts of the file that are looked at before the library does.
+#[derive(Deserialize)]
+struct Parts {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    decoder: Value,
+}
+
+impl Library {
+    /// Opens the tokenizer if the folder has one.
+    pub(super) fn open(folder: &Path) -> Result<Option<Self>, TokenizerError> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let bytes = files::json_bytes(&path)?;
+        let parts: Parts = serde_json::from_slice(&bytes).map_err(|source| TokenizerError::Json { path: path.clone(), source })?;
+        check_character_maps(&parts.normalizer, &path)?;
+
+        let refused = |error: tokenizers::Error| TokenizerError::Library { path: path.clone(), reason: error.to_string() };
+        let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(refused)?;
+        // A file may say how batches were padded and cut when it was saved; neither belongs to the text.
+        tokenizer.with_padding(None).with_truncation(None).map_err(refused)?;
+        let tokens = tokenizer.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
+        Ok(Some(Self { space_mark: space_mark(&parts.decoder), path, tokenizer, tokens }))
+    }
+
+    pub(super) fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
+        let words = Words::of(text);
+        let encoding = self.tokenizer.encode(text, true).map_err(|error| self.failed(&error))?;
+        let is_added = encoding.get_special_tokens_mask();
+        let words = encoding.get_offsets().iter().zip(is_added).map(|(&(begin, _), &added)| words.at(begin).filter(|_| added == 0));
+        Ok(Encoded { ids: encoding.get_ids().to_vec(), tokens: encoding.get_tokens().to_vec(), words: words.collect() })
+    }
+
+    pub(super) fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
+        self.tokenizer.decode(ids, true).map_err(|error| self.failed(&error))
+    }
+
+    pub(super) fn token(&self, id: u32) -> Option<&str> {
+        self.tokens.get(&id).map(String::as_str)
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.tokens.keys().max().map_or(0, |&id| id as usize + 1)
+    }
+
+    pub(super) fn words(&self, ids: &[u32]) -> Option<Vec<Option<usize>>> {
+        let mut counter = WordCounter::new(self.space_mark?, false);
+        let added = self.tokenizer.get_added_vocabulary();
+        let is_text = |token: &&str| !added.is_special_token(token) || *token == "<unk>";
+        Some(ids.iter().map(|&id| self.token(id).filter(is_text).map(|token| counter.word_of(token))).collect())
+    }
+
+    fn failed(&self, error: &tokenizers::Error) -> TokenizerError {
+        TokenizerError::Failed { path: self.path.clone(), reason: error.to_string() }
+    }
+}
+
+/// The library takes maps of characters as they are, and panics over broken ones when it meets them in use.
+fn check_character_maps(normalizer: &Value, path: &Path) -> Result<(), TokenizerError> {
+    let mut open = vec![normalizer];
+    while let Some(part) = open.pop() {
+        match part {
+            Value::Array(parts) => open.extend(parts),
+            Value::Object(fields) => {
+                open.extend(fields.values().filter(|value| !value.is_string()));
+                if let Some(Value::String(encoded)) = fields.get("precompiled_charsmap") {
+                    let refused = |reason: String| TokenizerError::Library { path: path.to_owned(), reason };
+                    let bytes =
+                        STANDARD.decode(encoded).map_err(|error| refused(format!("its precompiled_charsmap is no base64: {error}")))?;
+                    CharacterMap::read(&bytes).map_err(|error| refused(error.to_string()))?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `Ġ` of byte-level tokenizers, `▁` of those that follow SentencePiece.
+fn space_mark(decoder: &Value) -> Option<char> {
+    let kind = |part: &Value, wanted: &str| part["type"] == wanted;
+    let parts = match &decoder["decoders"] {
+        Value::Array(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(decoder),
+    };
+    parts.iter().find_map(|part| {
+        if kind(part, "ByteLevel") {
+            return Some('Ġ');
+        }
+        let replaced =
+            kind(part, "Metaspace").then(|| &part["replacement"]).or_else(|| kind(part, "Replace").then(|| &part["pattern"]["String"]));
+        replaced.and_then(Value::as_str).and_then(|text| text.chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_mark_of_spaces_is_known_from_the_decoder() {
+        assert_eq!(space_mark(&json!({"type": "ByteLevel"})), Some('Ġ'));
+        assert_eq!(space_mark(&json!({"type": "Metaspace", "replacement": "_"})), Some('_'));
+        let sequence = json!({"type": "Sequence", "decoders": [
+            {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]});
+        assert_eq!(space_mark(&sequence), Some('▁'));
+        assert_eq!(space_mark(&Value::Null), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! What `tokenizer_config.json` says, as far as tokenizers made of SentencePiece models need it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::error::TokenizerError;
+use super::files;
+
+pub(super) const FILE: &str = "tokenizer_config.json";
+
+/// The fields that matter; the file has many others.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Settings {
+    /// Marian: whether the target has a vocabulary of its own.
+    pub(super) separate_vocabs: Option<bool>,
+    /// T5: how many sentinels follow the pieces.
+    pub(super) extra_ids: Option<u64>,
+    pub(super) unk_token: Option<Token>,
+    pub(super) eos_token: Option<Token>,
+    pub(super) pad_token: Option<Token>,
+    /// Tokens found in text before anything else, by their ids.
+    pub(super) added_tokens_decoder: BTreeMap<u32, AddedToken>,
+}
+
+/// A token, as its text or as an object with its text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Token {
+    Text(String),
+    Object { content: String },
+}
+
+/// A token that is not of the model.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct AddedToken {
+    pub(super) content: String,
+    /// Whether it takes the spaces before it along.
+    #[serde(default)]
+    pub(super) lstrip: bool,
+    /// Whether it takes the spaces after it along.
+    #[serde(default)]
+    pub(super) rstrip: bool,
+    /// Whether decoding leaves it out.
+    #[serde(default)]
+    pub(super) special: bool,
+}
+
+impl Token {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Text(content) | Self::Object { content } => content,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn open(folder: &Path) -> Result<Self, TokenizerError> {
+        Ok(files::json_if_there(&folder.join(FILE))?.unwrap_or_default())
+    }
+
+    pub(super) fn unknown(&self) -> &str {
+        self.unk_token.as_ref().map_or("<unk>", Token::text)
+    }
+
+    pub(super) fn end(&self) -> &str {
+        self.eos_token.as_ref().map_or("</s>", Token::text)
+    }
+
+    pub(super) fn padding(&self) -> &str {
+        self.pad_token.as_ref().map_or("<pad>", Token::text)
+    }
+}

@@ -1,0 +1,11 @@
+//! Tokenizers against the libraries they follow, against broken files and against arbitrary text.
+
+mod allocation;
+mod broken_models;
+mod broken_tokenizers;
+mod fixtures;
+mod library;
+mod marian_and_t5;
+mod never_panics;
+mod sentencepiece;
+mod words;

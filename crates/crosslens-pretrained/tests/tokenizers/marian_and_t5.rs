@@ -1,0 +1,89 @@
+//! Marian's and T5's tokenizers against those of transformers.
+
+use serde::Deserialize;
+
+use crate::fixtures::{Folder, golden_json, marian, model_bytes, none_of, t5};
+
+#[derive(Deserialize)]
+struct Marian {
+    /// Text, source ids, target ids, target ids decoded.
+    cases: Vec<(String, Vec<u32>, Vec<u32>, String)>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct T5 {
+    /// Text, ids, ids decoded.
+    pub(crate) cases: Vec<(String, Vec<u32>, String)>,
+}
+
+#[test]
+fn both_sides_of_marian_are_encoded_as_transformers_does() {
+    for name in ["marian", "marian-separate"] {
+        let (golden, tokenizer): (Marian, _) = (golden_json(name), marian(name).tokenizer());
+        let mut differences = Vec::new();
+        for (text, source, target, decoded) in &golden.cases {
+            let ours = tokenizer.encode_source(text).expect("ids");
+            if ours.ids != *source {
+                differences.push(format!("source {text:?} {:?}\n  ours   {:?}\n  golden {source:?}", ours.tokens, ours.ids));
+            }
+            let ours = tokenizer.encode_target(text).expect("ids");
+            if ours.ids != *target {
+                differences.push(format!("target {text:?} {:?}\n  ours   {:?}\n  golden {target:?}", ours.tokens, ours.ids));
+            }
+            let ours = tokenizer.decode(target).expect("text");
+            if ours != *decoded {
+                differences.push(format!("decoded {target:?}\n  ours   {ours:?}\n  golden {decoded:?}"));
+            }
+        }
+        none_of(name, golden.cases.len(), &differences);
+    }
+}
+
+#[test]
+fn t5_is_encoded_as_transformers_does() {
+    let (golden, tokenizer): (T5, _) = (golden_json("t5"), t5().tokenizer());
+    let mut differences = Vec::new();
+    for (text, ids, decoded) in &golden.cases {
+        let ours = tokenizer.encode_source(text).expect("ids");
+        if ours.ids != *ids || ours != tokenizer.encode_target(text).expect("ids") {
+            differences.push(format!("{text:?} {:?}\n  ours   {:?}\n  golden {ids:?}", ours.tokens, ours.ids));
+        }
+        let ours = tokenizer.decode(ids).expect("text");
+        if ours != *decoded {
+            differences.push(format!("decoded {ids:?}\n  ours   {ours:?}\n  golden {decoded:?}"));
+        }
+    }
+    none_of("t5", golden.cases.len(), &differences);
+}
+
+#[test]
+fn a_language_code_is_one_token() {
+    let tokenizer = marian("marian").tokenizer();
+    let encoded = tokenizer.encode_source(">>fra<< bare").expect("ids");
+    assert_eq!((encoded.tokens[0].as_str(), tokenizer.source_token(encoded.ids[0])), (">>fra<<", Some(">>fra<<")));
+    assert_eq!(encoded.words[..2], [Some(0), Some(1)]);
+    assert_eq!((encoded.tokens.last().map(String::as_str), encoded.words.last()), (Some("</s>"), Some(&None)));
+}
+
+#[test]
+fn separate_vocabularies_name_their_own_tokens() {
+    let tokenizer = marian("marian-separate").tokenizer();
+    let encoded = tokenizer.encode_target("bare").expect("ids");
+    let names = |side: fn(&crosslens_pretrained::text::TextTokenizer, u32) -> Option<&str>| {
+        encoded.ids.iter().map(|&id| side(&tokenizer, id).expect("a token").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(|tokenizer, id| tokenizer.target_token(id)), encoded.tokens);
+    assert_ne!(names(|tokenizer, id| tokenizer.source_token(id)), encoded.tokens);
+    assert_ne!(tokenizer.source_size(), tokenizer.target_size());
+}
+
+/// 20 sentinels behind 600 or so pieces: the first has the last id.
+#[test]
+fn sentinels_count_from_the_end() {
+    let tokenizer = t5().tokenizer();
+    let last = tokenizer.source_size() as u32 - 1;
+    assert_eq!((tokenizer.source_token(last), tokenizer.source_token(last - 19)), (Some("<extra_id_0>"), Some("<extra_id_19>")));
+    let without_config = Folder::new().with("spiece.model", model_bytes("unigram-nmt_nfkc"));
+    let default = without_config.tokenizer();
+    assert_eq!(default.source_size(), tokenizer.source_size() + 80);
+}
