@@ -131,9 +131,7 @@ impl Head {
         let with_bias = format!("{name}+bias");
         let name = if site.rebuilt.contains_key(&with_bias) { with_bias.as_str() } else { name };
         let more = |name: &str| Some(site.rebuilt.get(name)?.causal.as_ref()?.loss - plain?.loss);
-        let effect = || {
-            Some(HeadEffect { loss: plain?.loss, rebuilt: more(name)?, uniform: more("uniform")?, average: more("average")? })
-        };
+        let effect = || Some(HeadEffect { loss: plain?.loss, rebuilt: more(name)?, uniform: more("uniform")?, average: more("average")? });
         Self {
             kind: site.kind.clone(),
             layer: site.layer,

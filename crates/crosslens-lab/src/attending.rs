@@ -9,7 +9,7 @@ use crosslens_analysis::{
 use crosslens_nets::Subject;
 use crosslens_nets::tasks::{END_WORD, Split};
 
-use crate::{Sentences, Shard, TrainedModel};
+use crate::{PretrainedModelError, Sentences, SentencesError, Shard, TrainedModel};
 
 /// Fresh sentences that components are fitted on where no sums are given.
 const FITTED_SENTENCES: u64 = 1000;
@@ -71,6 +71,12 @@ pub enum AttendError {
     /// The terms of such a model without sums.
     #[error("this model was not trained here and has no task to draw sentences from: the components behind the terms need sums")]
     NoSums,
+    /// A pretrained model cannot read it.
+    #[error(transparent)]
+    Pretrained(#[from] PretrainedModelError),
+    /// The model cannot write by itself.
+    #[error(transparent)]
+    Sentences(#[from] Box<SentencesError>),
     /// The model cannot be run.
     #[error("the sentence cannot be recorded")]
     Record(#[from] RecordError),

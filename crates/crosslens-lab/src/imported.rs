@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crosslens_analysis::explain::{Corpus, CorpusError, EveryNth, ExplainError, Explained, First, Live, Options, Progress, explain};
 use crosslens_analysis::tsv::{TsvError, read_lines};
-use crosslens_analysis::{Attended, Description, Fed, Pair, RecordError, Recordable, Recorded, Stats, Sums, Token, Wishes};
-use crosslens_nets::imported::{ImportError, Imported, UnknownWord};
+use crosslens_analysis::{Attended, Description, Fed, Pair, RecordError, Recordable, Recorded, SiteKind, Stats, Sums, Token, Wishes};
+use crosslens_nets::imported::{Imported, UnknownWord};
 use crosslens_nets::train::RunFolder;
 
 use crate::attending::{fitted, record_one};
 use crate::explaining::{CONTROL_SENTENCES, add_control};
 use crate::recording::record_corpus;
-use crate::{AttendError, AttendOptions, RecordOptions, RecordRunError, Sentence, Shard};
+use crate::{AttendError, AttendOptions, OpenError, PretrainedModel, RecordOptions, RecordRunError, Sentence, Shard};
 
 /// Why sentences for an imported model cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -50,43 +50,96 @@ impl ImportedSentences {
 }
 
 /// A model that another program trained.
-#[derive(Clone, Debug)]
-pub struct ImportedModel {
-    model: Imported,
+#[derive(Debug)]
+pub enum ImportedModel {
+    /// Read by a mapping of its tensors.
+    Mapped(Box<Imported>),
+    /// Of Hugging Face's.
+    Pretrained(Box<PretrainedModel>),
+}
+
+/// What of a model's attention is asked about. A network that was mapped has attention from the decoder to the encoder only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// From the decoder to the encoder.
+    Cross,
+    /// That, and of both sides to themselves.
+    All,
 }
 
 impl ImportedModel {
     /// Whether a path leads to one, and not to a run.
     pub fn is_at(path: &Path) -> bool {
-        !RunFolder::at(path).holds_run() && Imported::is_at(path)
+        !RunFolder::at(path).holds_run() && (Imported::is_at(path) || PretrainedModel::is_at(path))
     }
 
-    /// Opens a folder with an `import.toml`, a mapping, or the weights of a model known to the program.
-    pub fn open(path: &Path) -> Result<Self, ImportError> {
-        Ok(Self { model: Imported::open(path)? })
+    /// Opens a folder with an `import.toml`, a mapping, the weights of a model known to the program, or a folder of Hugging Face's.
+    pub fn open(path: &Path, attention: Attention) -> Result<Self, OpenError> {
+        if Imported::is_at(path) {
+            return Ok(Self::Mapped(Box::new(Imported::open(path)?)));
+        }
+        let kinds: &[SiteKind] = if attention == Attention::All { &SiteKind::ALL } else { &[SiteKind::Cross] };
+        Ok(Self::Pretrained(Box::new(PretrainedModel::open(path, kinds, 0)?)))
     }
 
     /// What it records.
     pub fn description(&self) -> &Description {
-        self.model.description()
+        match self {
+            Self::Mapped(model) => model.description(),
+            Self::Pretrained(model) => model.description(),
+        }
+    }
+
+    /// What its decoder reads where nothing else is asked for. A pretrained model is always run on a target, its own where none is given,
+    /// so that a row of attention belongs to a token of it.
+    fn fed(&self) -> Fed<'static> {
+        if matches!(self, Self::Mapped(_)) { Fed::Own } else { Fed::Target }
+    }
+
+    fn subject(&self, n_threads: usize) -> std::io::Result<Box<dyn Recordable>> {
+        Ok(match self {
+            Self::Mapped(model) => Box::new(model.subject(n_threads)?),
+            Self::Pretrained(model) => Box::new(model.subject_on(n_threads).map_err(std::io::Error::other)?),
+        })
+    }
+
+    /// What it writes for each source by itself.
+    fn write(&self, sources: &[Vec<Token>], n_threads: usize) -> Result<Vec<Vec<Token>>, SentencesError> {
+        Ok(match self {
+            Self::Mapped(model) => model.subject(n_threads)?.write(sources, model.most_steps())?,
+            Self::Pretrained(model) => model.write(sources, n_threads)?,
+        })
+    }
+
+    fn source(&self, text: &str) -> Result<Vec<Token>, AttendError> {
+        match self {
+            Self::Mapped(model) => self.tokens("source", text, |text| model.source(text)),
+            Self::Pretrained(model) => Ok(model.source(text)?.ids),
+        }
+    }
+
+    fn target(&self, text: &str) -> Result<Vec<Token>, AttendError> {
+        match self {
+            Self::Mapped(model) => self.tokens("target", text, |text| model.target(text)),
+            Self::Pretrained(model) => Ok(model.target(text)?.ids),
+        }
     }
 
     /// Reads a file of sentences, one a line: a source, or a source and a target separated by a tab.
     pub fn sentences(&self, path: &Path, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
-        let not_known =
-            |side: &'static str| move |unknown: UnknownWord| format!("the {side} word `{}` is not in the model's vocabulary", unknown.word);
         let lines = read_lines(path, |line| {
-            let (source, target) = line.split_once('\t').map_or((line, None), |(source, target)| (source, Some(target)));
+            let halves = line.split_once('\t').or_else(|| line.split_once(" ||| "));
+            let (source, target) = halves.map_or((line, None), |(source, target)| (source, Some(target)));
             if source.trim().is_empty() {
                 return Err("the source is empty".to_owned());
             }
             let target = target.filter(|target| !target.trim().is_empty());
-            let target = target.map(|target| self.model.target(target)).transpose().map_err(not_known("target"))?;
-            Ok((self.model.source(source).map_err(not_known("source"))?, target))
+            let target = target.map(|target| self.target(target)).transpose().map_err(|error| error.to_string())?;
+            Ok((self.source(source).map_err(|error| error.to_string())?, target))
         })?;
         let told = lines.iter().map(|(_, target)| target.is_some()).collect();
         let untold: Vec<Vec<Token>> = lines.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.clone()).collect();
-        let mut written = self.model.subject(n_threads)?.write(&untold, self.model.most_steps())?.into_iter();
+        let mut written = self.write(&untold, n_threads)?.into_iter();
         let mut pair = |(source, target): (Vec<Token>, Option<Vec<Token>>)| {
             let target = target.or_else(|| written.next()).expect("one was written for each source without a target");
             Pair { source, target }
@@ -103,10 +156,10 @@ impl ImportedModel {
         control: Option<u64>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Explained, ExplainError> {
-        let subject = self.model.subject(options.n_threads)?;
-        let mut explained = explain(&sentences.of(&subject, Fed::Own), given, options, progress)?;
+        let subject = self.subject(options.n_threads)?;
+        let mut explained = explain(&sentences.of(subject.as_ref(), self.fed()), given, options, progress)?;
         if let Some(untrained) = control.and_then(|seed| subject.untrained(seed)) {
-            let corpus = sentences.of(untrained.as_ref(), Fed::Own);
+            let corpus = sentences.of(untrained.as_ref(), self.fed());
             add_control(&mut explained, &First { corpus: &corpus, n_sentences: CONTROL_SENTENCES }, options, progress)?;
         }
         explained.report.corpus.source = "a file".into();
@@ -115,19 +168,17 @@ impl ImportedModel {
 
     /// Every attention matrix of a sentence. Terms need sums: there is no task to draw sentences from.
     pub fn attend(&self, sentence: Sentence<'_>, options: &AttendOptions<'_>) -> Result<Attended, AttendError> {
-        let subject = self.model.subject(options.n_threads)?;
-        let source = |text: &str| self.tokens("source", text, Imported::source);
+        let subject = self.subject(options.n_threads)?;
         let recorded = match sentence {
             Sentence::Fresh(_) => return Err(AttendError::NoTask),
-            Sentence::Pair(left, right) => {
-                let pair = Pair { source: source(left)?, target: self.tokens("target", right, Imported::target)? };
-                record_one(&subject, pair, Fed::Target)?
+            Sentence::Pair(source, target) => {
+                record_one(subject.as_ref(), Pair { source: self.source(source)?, target: self.target(target)? }, Fed::Target)?
             }
             Sentence::Source(text) => {
-                let source = source(text)?;
-                let target = subject.write(std::slice::from_ref(&source), self.model.most_steps())?.remove(0);
+                let source = self.source(text)?;
+                let target = self.write(std::slice::from_ref(&source), options.n_threads).map_err(Box::new)?.remove(0);
                 // There was no target to be compared with.
-                Recorded { target: None, loss: None, ..record_one(&subject, Pair { source, target }, Fed::Own)? }
+                Recorded { target: None, loss: None, ..record_one(subject.as_ref(), Pair { source, target }, self.fed())? }
             }
         };
         let components = match (options.terms, options.given) {
@@ -143,13 +194,13 @@ impl ImportedModel {
         &self,
         side: &'static str,
         text: &str,
-        of: impl Fn(&Imported, &str) -> Result<Vec<Token>, UnknownWord>,
+        of: impl Fn(&str) -> Result<Vec<Token>, UnknownWord>,
     ) -> Result<Vec<Token>, AttendError> {
         if text.trim().is_empty() {
             return Err(AttendError::Empty { side });
         }
         let table = if side == "source" { &self.description().source } else { &self.description().target };
-        of(&self.model, text).map_err(|unknown| AttendError::UnknownWord { side, word: unknown.word, known: table.names.clone() })
+        of(text).map_err(|unknown| AttendError::UnknownWord { side, word: unknown.word, known: table.names.clone() })
     }
 
     /// Sums the states of one shard of the sentences.
@@ -160,8 +211,8 @@ impl ImportedModel {
         n_threads: usize,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Stats, ExplainError> {
-        let subject = self.model.subject(n_threads)?;
-        let corpus = sentences.of(&subject, Fed::Own);
+        let subject = self.subject(n_threads)?;
+        let corpus = sentences.of(subject.as_ref(), self.fed());
         Stats::of(&EveryNth { corpus: &corpus, first: shard.number - 1, n: shard.of }, n_threads, progress)
     }
 
@@ -173,8 +224,8 @@ impl ImportedModel {
         options: &RecordOptions,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), RecordRunError> {
-        let subject = self.model.subject(options.n_threads)?;
-        record_corpus(&sentences.of(&subject, options.fed), path, options, progress)
+        let subject = self.subject(options.n_threads)?;
+        record_corpus(&sentences.of(subject.as_ref(), options.fed), path, options, progress)
     }
 }
 

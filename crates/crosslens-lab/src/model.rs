@@ -7,7 +7,7 @@ use crosslens_nets::network::{Engine, Feeding, Network, Outcome};
 use crosslens_nets::tasks::{Split, Task};
 use crosslens_nets::train::{ConfigError, FolderError, RunConfig, RunFolder, Samples, evaluate};
 
-use crate::ImportedModel;
+use crate::{Attention, ImportedModel, PretrainedModelError};
 
 /// Why a model cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,9 @@ pub enum OpenError {
     /// A model of another program that cannot be read.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// A pretrained model that cannot be read.
+    #[error(transparent)]
+    Pretrained(#[from] PretrainedModelError),
     /// The run has no model yet.
     #[error("`{path}` holds a run without a model or a checkpoint")]
     NoModel {
@@ -67,13 +70,14 @@ pub enum Opened {
 }
 
 impl Opened {
-    /// Opens the folder of a run or of a recording, a `.npz` or `.safetensors` file of padded arrays, or a model of another program.
+    /// Opens the folder of a run or of a recording, a `.npz` or `.safetensors` file of padded arrays, or a model of another program; of
+    /// a pretrained one only attention from the decoder to the encoder is looked at.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         if RunFolder::at(path).holds_run() {
             return Ok(Self::Model(Box::new(TrainedModel::open(path)?)));
         }
         if ImportedModel::is_at(path) {
-            return Ok(Self::Imported(Box::new(ImportedModel::open(path)?)));
+            return Ok(Self::Imported(Box::new(ImportedModel::open(path, Attention::Cross)?)));
         }
         if !path.exists() {
             return Err(OpenError::Nothing { path: path.to_owned() });

@@ -94,12 +94,12 @@ impl Model {
     }
 
     /// Fails unless a sentence can be read.
-    pub(crate) fn check_source(&self, tokens: &[Token]) -> Result<(), PretrainedError> {
+    pub fn check_source(&self, tokens: &[Token]) -> Result<(), PretrainedError> {
         check("source", tokens, &self.encoder)
     }
 
     /// Fails unless a sentence can be fed to the decoder.
-    pub(crate) fn check_fed(&self, tokens: &[Token]) -> Result<(), PretrainedError> {
+    pub fn check_fed(&self, tokens: &[Token]) -> Result<(), PretrainedError> {
         check("target", tokens, &self.decoder)
     }
 

@@ -78,13 +78,15 @@ struct PlainShard {
 impl Subject {
     /// A model that works on `n_threads` threads; 0 means one per core.
     pub fn new(model: Arc<Model>, names: TokenNames, wanted: Wanted, n_threads: usize) -> Result<Self, PretrainedError> {
-        let threads = Threads::new(n_threads).map_err(|source| PretrainedError::Io {
-            action: "start threads for",
-            path: model.folder.clone(),
-            source,
-        })?;
+        let threads = threads(&model, n_threads)?;
         let description = describe(&model, names, &wanted)?;
         Ok(Self { model, wanted, description, threads, plain: Mutex::new(None) })
+    }
+
+    /// The same on other threads.
+    pub fn on_threads(&self, n_threads: usize) -> Result<Self, PretrainedError> {
+        let (model, wanted, description) = (self.model.clone(), self.wanted.clone(), self.description.clone());
+        Ok(Self { threads: threads(&model, n_threads)?, model, wanted, description, plain: Mutex::new(None) })
     }
 
     /// The model.
@@ -293,6 +295,11 @@ impl Recordable for Subject {
         let (wanted, threads) = (self.wanted.clone(), self.threads.clone());
         Some(Box::new(Self { model, wanted, description, threads, plain: Mutex::new(None) }))
     }
+}
+
+pub(crate) fn threads(model: &Model, n_threads: usize) -> Result<Threads, PretrainedError> {
+    let io = |source| PretrainedError::Io { action: "start threads for", path: model.folder.clone(), source };
+    Threads::new(n_threads).map_err(io)
 }
 
 fn spans(pairs: &[Pair], fed: &[Vec<Token>]) -> (Spans, Spans) {

@@ -231,7 +231,7 @@ impl<'a> Part<'a> {
         let rows = match origin {
             Origin::Whole(_) => 0..whole[0],
             Origin::Part(PartOfTensor { rows: Rows::Part { number, of }, .. }) => {
-                if whole[0] % of != 0 {
+                if !whole[0].is_multiple_of(*of) {
                     return wrong(format!("{} rows have no {of} equal parts", whole[0]));
                 }
                 let n = whole[0] / of;

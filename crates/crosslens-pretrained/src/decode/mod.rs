@@ -72,6 +72,14 @@ impl Writer<'_> {
 }
 
 impl Model {
+    /// Writes the best it makes of each source, several at a time; 0 threads means one per core.
+    pub fn write_all(&self, sources: &[Vec<Token>], how: &Decoding, n_threads: usize) -> Result<Vec<Written>, PretrainedError> {
+        let mut results: Vec<_> = sources.iter().map(|source| (source, None)).collect();
+        crate::subject::threads(self, n_threads)?.for_each(&mut results, |_, (source, result)| *result = Some(self.write(source, how)));
+        let first = |written: Vec<Written>| written.into_iter().next().unwrap_or(Written { tokens: Vec::new(), score: 0.0 });
+        results.into_iter().filter_map(|(_, result)| result).map(|result| result.map(first)).collect()
+    }
+
     /// Writes what it makes of a source.
     pub fn write(&self, source: &[Token], how: &Decoding) -> Result<Vec<Written>, PretrainedError> {
         self.check_source(source)?;

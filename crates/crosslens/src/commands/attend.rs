@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::{AttendFormat, Description, Recordable};
-use crosslens_lab::{AttendOptions, ImportedModel, OpenError, Sentence, TrainedModel};
+use crosslens_lab::{AttendOptions, Attention, ImportedModel, OpenError, Sentence, TrainedModel};
 
 use super::explain::given_sums;
 use crate::failure::Failure;
@@ -90,7 +90,7 @@ enum Model {
 impl Model {
     fn open(path: &Path) -> Result<Self, OpenError> {
         if ImportedModel::is_at(path) {
-            return Ok(Self::Imported(Box::new(ImportedModel::open(path)?)));
+            return Ok(Self::Imported(Box::new(ImportedModel::open(path, Attention::All)?)));
         }
         Ok(Self::Trained(Box::new(TrainedModel::open(path)?)))
     }

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use crosslens_lab::analysis::{Existing, Fed};
-use crosslens_lab::{ImportedModel, OpenError, RecordOptions, Sentences, TrainedModel};
+use crosslens_lab::{Attention, ImportedModel, RecordOptions, Sentences, TrainedModel};
 
 use super::explain::corpus_of_imported;
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let bar = SentenceBar::new();
     let n_sentences = if ImportedModel::is_at(&arguments.model) {
-        let model = ImportedModel::open(&arguments.model).map_err(OpenError::from)?;
+        let model = ImportedModel::open(&arguments.model, Attention::Cross)?;
         let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "record")?;
         let sentences = model.sentences(corpus, arguments.threads)?;
         model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
