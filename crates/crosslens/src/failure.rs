@@ -11,7 +11,7 @@ use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
-use crosslens_lab::{AttendError, OpenError, RecordRunError, RecordedTrainError, SentencesError, ShowError};
+use crosslens_lab::{AttendError, OpenError, PretrainedModelError, RecordRunError, RecordedTrainError, SentencesError, ShowError};
 use crosslens_server::{LibraryError, ServerError};
 
 use crate::choices::nearest;
@@ -119,6 +119,12 @@ impl From<RecordedTrainError> for Failure {
             RecordedTrainError::Sums(error) => error.into(),
             error => Self::of(&error),
         }
+    }
+}
+
+impl From<PretrainedModelError> for Failure {
+    fn from(error: PretrainedModelError) -> Self {
+        Self::of(&error)
     }
 }
 

@@ -6,12 +6,14 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod figure;
 pub(crate) mod fit;
+pub(crate) mod heads;
 pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod serve;
 pub(crate) mod train;
+pub(crate) mod translate;
 
 use clap::Subcommand;
 
@@ -24,6 +26,8 @@ pub(crate) enum Command {
     Eval(eval::Arguments),
     Explain(Box<explain::Arguments>),
     Attend(Box<attend::Arguments>),
+    Heads(heads::Arguments),
+    Translate(translate::Arguments),
     Report(report::Arguments),
     Figure(figure::Arguments),
     Serve(serve::Arguments),
@@ -40,6 +44,8 @@ impl Command {
             Self::Eval(arguments) => eval::run(arguments),
             Self::Explain(arguments) => explain::run(arguments),
             Self::Attend(arguments) => attend::run(arguments),
+            Self::Heads(arguments) => heads::run(arguments),
+            Self::Translate(arguments) => translate::run(arguments),
             Self::Report(arguments) => report::run(arguments),
             Self::Figure(arguments) => figure::run(arguments),
             Self::Serve(arguments) => serve::run(arguments),

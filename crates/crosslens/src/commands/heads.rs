@@ -1,0 +1,166 @@
+use std::path::PathBuf;
+
+use crosslens_lab::analysis::explain::{Explained, Options};
+use crosslens_lab::analysis::heads::{Head, HeadLabel, alignment_heads};
+use crosslens_lab::{Attention, ImportedModel, Opened, Sentences};
+use serde_json::json;
+
+use super::explain::corpus_of_imported;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::SentenceBar;
+
+/// Says of every attention head what drives it, and what the model loses without it.
+///
+/// The rules behind the labels stand in docs/heads.md. Components are fitted on one half of the sentences and heads explained on the other.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A folder of Hugging Face's, the folder of a run, or another model that can be run.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Sentences, one a line: a source, or a source and a target separated by a tab or ` ||| `. Without a target the model's own is used.
+    #[arg(long, value_name = "FILE")]
+    corpus: Option<PathBuf>,
+    /// Sentences of the other half on which the model is run again with each head changed; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    causal_samples: u64,
+    /// Resamples for 95 % intervals of every share; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    bootstrap: u16,
+    /// Heads of self-attention too, on both sides.
+    #[arg(long)]
+    self_attention: bool,
+    /// Write what other programs read: `alignment-heads` is the list of a generation_config.json, the best heads first.
+    #[arg(long, value_enum)]
+    emit: Option<Emit>,
+    /// Rate heads for --emit by how steadily they go along the source, as in speech.
+    #[arg(long, requires = "emit")]
+    monotone: bool,
+    /// Heads that --emit lists.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "emit", value_parser = clap::value_parser!(u16).range(1..))]
+    top: u16,
+    /// Write the whole report to this file, and single sentences beside it.
+    #[arg(long, value_name = "report.json")]
+    save: Option<PathBuf>,
+    /// Draws fresh sentences of a run, and the resamples.
+    #[arg(long, value_name = "N", default_value_t = 1_000_003)]
+    seed: u64,
+    /// Threads; 0 for one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// The heads as JSON on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Emit {
+    AlignmentHeads,
+}
+
+/// Fresh sentences of a run.
+const RUN_SENTENCES: u64 = 1000;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let mut explained = explained(arguments)?;
+    explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
+    if let Some(path) = &arguments.save {
+        explained.save(path)?;
+        output::note(&format!("the report is in {}; look at it: crosslens report {}", path.display(), path.display()));
+    }
+    let heads = Head::all(&explained.report);
+    if arguments.emit.is_some() {
+        let chosen = chosen(arguments, &heads)?;
+        output::result(&json!({ "alignment_heads": alignment_heads(chosen) }).to_string());
+    } else if arguments.json {
+        output::result(&json!({ "model": explained.report.model, "corpus": explained.report.corpus, "heads": heads }).to_string());
+    } else {
+        table(&heads).iter().for_each(|line| output::result(line));
+    }
+    Ok(())
+}
+
+fn explained(arguments: &Arguments) -> Result<Explained, Failure> {
+    let options = Options {
+        held_out: true,
+        bootstrap: arguments.bootstrap.into(),
+        seed: arguments.seed,
+        causal: arguments.causal_samples,
+        n_threads: arguments.threads,
+        ..Options::default()
+    };
+    let bar = SentenceBar::new();
+    let mut show = |progress| bar.show(progress);
+    let opened = if ImportedModel::is_at(&arguments.model) {
+        let attention = if arguments.self_attention { Attention::All } else { Attention::Cross };
+        Opened::Imported(Box::new(ImportedModel::open(&arguments.model, attention)?))
+    } else {
+        Opened::open(&arguments.model)?
+    };
+    match opened {
+        Opened::Imported(model) => {
+            let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "heads")?;
+            let sentences = model.sentences(corpus, arguments.threads)?;
+            if sentences.len() < 2 {
+                let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
+                return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
+            }
+            Ok(model.explain(&sentences, None, &options, None, &mut show)?)
+        }
+        Opened::Model(model) => {
+            let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, RUN_SENTENCES)?;
+            Ok(model.explain(&sentences, None, &options, None, &mut show)?)
+        }
+        Opened::Recording(_) => {
+            let message = format!("`{}` is a recording, which cannot be run again with a head changed", arguments.model.display());
+            Err(Failure::refused(message).hint(format!("crosslens explain {}", arguments.model.display())))
+        }
+    }
+}
+
+/// The heads to align by, best first.
+fn chosen<'h>(arguments: &Arguments, heads: &'h [Head]) -> Result<Vec<&'h Head>, Failure> {
+    if !arguments.monotone {
+        let message = "which heads align is measured: by how steadily they go along the source, or against links made by hand";
+        let hint = format!("--monotone, or: crosslens align {} --corpus FILE --gold FILE --heads auto", arguments.model.display());
+        return Err(Failure::usage(message).hint(hint));
+    }
+    let mut cross: Vec<&Head> = heads.iter().filter(|head| head.kind == "cross").collect();
+    cross.sort_by(|a, b| b.diagonal.unwrap_or(0.0).total_cmp(&a.diagonal.unwrap_or(0.0)));
+    cross.truncate(arguments.top.into());
+    Ok(cross)
+}
+
+fn table(heads: &[Head]) -> Vec<String> {
+    let percent = |share: f64| format!("{:>4.0}", 100.0 * share + 0.0);
+    let mut lines = vec![
+        "                     what the scores vary by, %            picks   loss where it is".to_owned(),
+        "head          label           pos  tok sink rest  entropy  alike   rebuilt uniform average  verdict".to_owned(),
+    ];
+    for head in heads {
+        let kind = match head.kind.as_str() {
+            "cross" => "cross",
+            "encoder-self" => "enc",
+            _ => "dec",
+        };
+        let name = format!("{kind} {}.{}", head.layer, head.head);
+        let shares = [head.shares.positional, head.shares.token, head.shares.sink, head.shares.residual].map(percent).join(" ");
+        let effect = head.effect.map_or_else(
+            || "      –       –       –".to_owned(),
+            |effect| [effect.rebuilt, effect.uniform, effect.average].map(|more| format!("{more:>+7.3}")).join(" "),
+        );
+        lines.push(format!(
+            "{name:<13} {:<14} {shares}  {:>7.2}  {} %  {effect}  {}",
+            head.label.name(),
+            head.entropy,
+            percent(head.agreement),
+            head.verdict
+        ));
+    }
+    lines.push(String::new());
+    let count = |label: HeadLabel| heads.iter().filter(|head| head.label == label).count();
+    let counts = HeadLabel::ALL.map(|label| (label, count(label)));
+    let counts: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(label, n)| format!("{n} {}", label.name())).collect();
+    lines.push(format!("{} heads: {}", heads.len(), counts.join(", ")));
+    lines
+}
