@@ -17,6 +17,9 @@ use crosslens_server::{LibraryError, ServerError};
 use crate::choices::nearest;
 use crate::output::note;
 
+/// What most commands take, and how one comes by it.
+const A_RUN: &str = "the folder of a run, which `crosslens train one-to-one --arch aed` makes";
+
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -127,8 +130,8 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Folder(error) => error.into(),
             OpenError::Recording(error) => error.into(),
-            OpenError::Neither { .. } | OpenError::Nothing { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
-            OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
+            OpenError::Nothing { .. } => Self::of(&error).hint(format!("{A_RUN}, a recording, or a .npz or .safetensors dump")),
+            OpenError::Neither { .. } | OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoModel { ref path } => {
                 let hint = format!("crosslens train {} --resume", path.display());
                 Self::of(&error).hint(hint)
@@ -214,6 +217,9 @@ impl From<FigureError> for Failure {
         let failure = Self::of(&error);
         match error {
             FigureError::File(error) => error.into(),
+            FigureError::NoReport(RecordingError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                failure.hint(format!("{A_RUN}, or a report, which `crosslens explain DIR --geometry --save report.json` writes"))
+            }
             FigureError::NoReport(_) | FigureError::NoSamples { .. } => {
                 failure.hint("write the report again: crosslens explain DIR --save report.json")
             }
@@ -265,6 +271,10 @@ impl From<ShowError> for Failure {
             ShowError::File(error) => error.into(),
             ShowError::Folder(error) => error.into(),
             ShowError::Explain(error) => error.into(),
+            ShowError::Nothing { .. } => {
+                let hint = format!("{A_RUN}, a recording, or a report, which `crosslens explain DIR --save report.json` writes");
+                Self::of(&error).hint(hint)
+            }
             _ => Self::of(&error),
         }
     }
