@@ -39,6 +39,7 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
     Ok(vec![
         format(&workspace, options.offline),
         lints(&workspace, options.offline),
+        without_pictures(&workspace, options.offline),
         browser(&workspace, options.offline),
         tests(&workspace, options),
         doc_tests(&workspace, options.offline),
@@ -64,6 +65,12 @@ fn format(workspace: &Rc<Workspace>, offline: bool) -> Step {
 fn lints(workspace: &Rc<Workspace>, offline: bool) -> Step {
     let call = CargoCall::new(&format!("clippy --workspace --all-targets {} -- -D warnings", offline_flag(offline)));
     cargo_step("clippy", workspace, call, move || needs(Component::Clippy, offline))
+}
+
+/// Proves that the program, and every crate below it, builds without PDF and PNG, its one feature, and without a warning.
+fn without_pictures(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    let call = CargoCall::new(&format!("clippy -p crosslens --no-default-features {} -- -D warnings", offline_flag(offline)));
+    cargo_step("no pictures", workspace, call, move || needs(Component::Clippy, offline))
 }
 
 /// Gets the browser that some tests need; without one they are skipped, and this step says so.

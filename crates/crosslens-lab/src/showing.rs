@@ -14,6 +14,12 @@ use crate::{OpenError, Opened, Sentences, TrainedModel, explain_recording};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShowError {
+    /// Nothing is there.
+    #[error("there is no `{path}`")]
+    Nothing {
+        /// Where nothing is.
+        path: PathBuf,
+    },
     /// It cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -61,6 +67,9 @@ pub struct Shown {
 impl Shown {
     /// Opens a saved report, or explains a run or a recording first.
     pub fn open(path: &Path, options: &ShowOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, ShowError> {
+        if !path.exists() {
+            return Err(ShowError::Nothing { path: path.to_owned() });
+        }
         if path.extension().is_some_and(|extension| extension == "json") {
             return Self::of_report(path, options);
         }

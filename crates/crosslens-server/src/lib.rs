@@ -6,6 +6,7 @@
 
 mod api;
 mod guard;
+mod impatient;
 mod jobs;
 mod library;
 mod limits;

@@ -161,7 +161,7 @@ impl Library {
                 }
             }
         };
-        if matches!(source, Source::Recording(_)) {
+        if shown.explained.report.corpus.source.starts_with("the recording ") {
             shown.explained.report.corpus.source = "a recording".to_owned();
         }
         let report = self.add_report(ServedReport::new(self.models.len(), &shown));

@@ -23,6 +23,8 @@ pub struct Limits {
     pub head_time: Duration,
     /// For a request to be read and answered; longer is 503.
     pub request_time: Duration,
+    /// For a client to take some of what it is sent; who takes nothing for so long is cut off.
+    pub write_time: Duration,
     /// For open requests to end when the server stops.
     pub grace_time: Duration,
 }
@@ -48,6 +50,7 @@ impl Default for Limits {
             reports: 32,
             head_time: Duration::from_secs(10),
             request_time: Duration::from_secs(30),
+            write_time: Duration::from_secs(30),
             grace_time: Duration::from_secs(5),
         }
     }

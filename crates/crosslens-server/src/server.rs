@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{State, answer};
 use crate::guard::Guard;
+use crate::impatient::Impatient;
 use crate::{Library, Limits};
 
 /// How often it is asked whether to stop.
@@ -165,7 +166,7 @@ fn serve(stream: TcpStream, place: OwnedSemaphorePermit, state: &Arc<State>, gra
         .header_read_timeout(state.limits.head_time)
         .max_headers(MOST_HEADERS)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Impatient::new(stream, state.limits.write_time)), service);
     let watched = graceful.watch(connection);
     tokio::spawn(async move {
         // What a client does wrong with its connection is its own affair.

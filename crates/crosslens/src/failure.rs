@@ -17,6 +17,9 @@ use crosslens_server::{LibraryError, ServerError};
 use crate::choices::nearest;
 use crate::output::note;
 
+/// What most commands take, and how one comes by it.
+const A_RUN: &str = "the folder of a run, which `crosslens train one-to-one --arch aed` makes";
+
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -134,8 +137,8 @@ impl From<OpenError> for Failure {
             OpenError::Folder(error) => error.into(),
             OpenError::Recording(error) => error.into(),
             OpenError::Import(_) => Self::of(&error).hint("docs/import.md says what a mapping holds and what is made of which tensor"),
-            OpenError::Neither { .. } | OpenError::Nothing { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
-            OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
+            OpenError::Nothing { .. } => Self::of(&error).hint(format!("{A_RUN}, a recording, or a .npz or .safetensors dump")),
+            OpenError::Neither { .. } | OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoModel { ref path } => {
                 let hint = format!("crosslens train {} --resume", path.display());
                 Self::of(&error).hint(hint)
@@ -223,6 +226,9 @@ impl From<FigureError> for Failure {
         let failure = Self::of(&error);
         match error {
             FigureError::File(error) => error.into(),
+            FigureError::NoReport(RecordingError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                failure.hint(format!("{A_RUN}, or a report, which `crosslens explain DIR --geometry --save report.json` writes"))
+            }
             FigureError::NoReport(_) | FigureError::NoSamples { .. } => {
                 failure.hint("write the report again: crosslens explain DIR --save report.json")
             }
@@ -276,6 +282,10 @@ impl From<ShowError> for Failure {
             ShowError::Explain(error) => error.into(),
             ShowError::NoSentences { ref path } => {
                 let hint = format!("crosslens explain {} --corpus words.txt --save report.json, then show report.json", path.display());
+                Self::of(&error).hint(hint)
+            }
+            ShowError::Nothing { .. } => {
+                let hint = format!("{A_RUN}, a recording, or a report, which `crosslens explain DIR --save report.json` writes");
                 Self::of(&error).hint(hint)
             }
             _ => Self::of(&error),

@@ -114,7 +114,7 @@ impl Figure {
     }
 
     fn read(&self) -> Result<Read, PictureError> {
-        let (fonts, missing) = fonts_for(&self.svg)?;
+        let (fonts, missing) = fonts_for(&self.svg, Database::load_system_fonts)?;
         let options = usvg::Options {
             dpi: SVG_DPI,
             font_family: "Noto Sans".into(),
@@ -143,8 +143,8 @@ fn encoded(dots: &Pixmap, dpi: u32) -> Result<Vec<u8>, png::EncodingError> {
     Ok(bytes)
 }
 
-/// The fonts a figure needs, and what they lack. The system's fonts are read only where the one that comes along does not do.
-fn fonts_for(svg: &str) -> Result<(Database, Missing), PictureError> {
+/// The fonts a figure needs, and what they lack. More, those of the system, are loaded only where the one that comes along does not do.
+fn fonts_for(svg: &str, load_more: impl FnOnce(&mut Database)) -> Result<(Database, Missing), PictureError> {
     let document = roxmltree::Document::parse(svg).map_err(|error| PictureError::Svg(error.to_string()))?;
     let texts = document.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text());
     let mut wanted: BTreeSet<char> = texts.flat_map(str::chars).filter(|&character| is_drawn(character)).collect();
@@ -159,7 +159,7 @@ fn fonts_for(svg: &str) -> Result<(Database, Missing), PictureError> {
         take_known(&fonts, own, &mut wanted);
     }
     if !wanted.is_empty() {
-        fonts.load_system_fonts();
+        load_more(&mut fonts);
         let faces: Vec<ID> = fonts.faces().map(|face| face.id).collect();
         for face in faces {
             take_known(&fonts, face, &mut wanted);
@@ -224,8 +224,20 @@ mod tests {
     #[test]
     fn what_the_figures_own_words_need_comes_along() {
         let svg = "<svg xmlns='http://www.w3.org/2000/svg'><text>Self-attention × − … – μ ß ж % (0.5)</text></svg>";
-        let (fonts, missing) = fonts_for(svg).expect("fonts");
+        let (fonts, missing) = fonts_for(svg, |_| panic!("no font of the system is read")).expect("fonts");
         assert!(missing.is_empty());
-        assert_eq!(fonts.faces().count(), 2, "no font of the system was read");
+        assert_eq!(fonts.faces().count(), 2);
+    }
+
+    /// As on a system without any font: each character is named once, with its script; marks and blanks have no shape of their own.
+    #[test]
+    fn scripts_that_no_font_has_are_named() {
+        let svg = "<svg xmlns='http://www.w3.org/2000/svg'><text>你好 a</text><text>שלום</text><text>سلام\u{200d} 好</text></svg>";
+        let (_, missing) = fonts_for(svg, |_| ()).expect("fonts");
+        assert_eq!(
+            missing.text(),
+            "Arabic (ا U+0627, س U+0633, ل U+0644, م U+0645), Han (你 U+4F60, 好 U+597D), \
+             Hebrew (ו U+05D5, ל U+05DC, ם U+05DD, ש U+05E9)"
+        );
     }
 }

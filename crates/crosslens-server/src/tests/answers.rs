@@ -1,9 +1,12 @@
 use std::collections::BTreeSet;
 
-use crosslens_lab::analysis::{AttentionRow, Fed, Intervene, Pair, Recordable};
+use crosslens_lab::analysis::explain::Options;
+use crosslens_lab::analysis::{AttentionRow, Existing, Fed, Intervene, Pair, Recordable, Recording};
+use crosslens_lab::{RecordOptions, Sentences, TrainedModel, explain_recording};
 use serde_json::{Value, json};
 
-use super::{N_SENTENCES, Running};
+use super::{N_SENTENCES, Running, soon, tiny_run};
+use crate::Limits;
 use crate::api::OPENAPI;
 use crate::library::Source;
 use crate::routes::ROUTES;
@@ -235,4 +238,52 @@ fn what_makes_no_sense_is_refused_in_words() {
         assert!(answer.error().contains(words), "{body}: {}", answer.error());
     }
     assert_eq!(server.request("PUT", "/api/models", &[], "").status, 405);
+}
+
+/// Neither can be asked; of a recording more can be explained. Where anything lies on the machine is not told.
+#[test]
+fn a_recording_and_a_saved_report_are_served() {
+    const N_RECORDED: u64 = 40;
+    let folder = tempfile::tempdir().expect("a folder");
+    let [run, recorded, saved] = ["tiny", "rec", "found.json"].map(|name| folder.path().join(name));
+    tiny_run(&run);
+    let model = TrainedModel::open(&run).expect("a run just made");
+    let sentences = Sentences::Task { seed: 1, n_samples: N_RECORDED };
+    let how = RecordOptions { fed: Fed::Own, n_kept: N_RECORDED, existing: Existing::Refuse, n_threads: 1 };
+    model.record(&sentences, &recorded, &how, &mut |_| ()).expect("a recording");
+    let recording = Recording::open(&recorded).expect("just made");
+    let options = Options { samples: 2, n_threads: 1, ..Options::default() };
+    let mut explained = explain_recording(&recording, N_RECORDED, None, &options, &mut |_| ()).expect("an explanation");
+    explained.save(&saved).expect("writable");
+
+    let server = Running::of(&[recorded, saved], "127.0.0.1", Limits::default());
+    assert!(String::from_utf8_lossy(&server.get("/").body).contains("Crosslens: rec, found"));
+    let (models, reports) = (server.get("/api/models").json(), server.get("/api/reports").json());
+    for (number, (name, kind, n_samples)) in [("rec", "recording", 3), ("found", "report", 2)].into_iter().enumerate() {
+        let model = &models[number];
+        assert_eq!((&model["name"], &model["kind"], &model["live"]), (&json!(name), &json!(kind), &json!(false)));
+        assert_eq!((&reports[number]["n_samples"], &reports[number]["live"]), (&json!(n_samples), &json!(false)));
+        let question = json!({ "sentence": { "sample": 0 }, "site": 0, "off": [] });
+        for asked in ["explain", "rerun"] {
+            let answer = server.post(&format!("/api/models/{number}/{asked}"), &question);
+            assert_eq!(answer.status, 409, "{answer:?}");
+            assert!(answer.error().contains("no running model"));
+        }
+        let report = server.get(&format!("/api/reports/{number}")).json();
+        assert_eq!(
+            (&report["report"]["corpus"]["pairs"], &report["report"]["sites"][0]["verdict"]["label"]),
+            (&json!(N_RECORDED), &json!("not rerun"))
+        );
+        assert_eq!(report["report"]["corpus"]["source"], "a recording");
+        assert!(!report.to_string().contains(&*folder.path().to_string_lossy()), "where it lies is not told");
+        let pieces = array(&server.get(&format!("/api/reports/{number}/samples/1")).body, "sites.0.pieces");
+        let expected = &explained.samples.sentences[1].pieces[0];
+        assert_eq!(pieces.len(), expected.len());
+        assert!(pieces.iter().zip(expected).all(|(found, &expected)| (found - f64::from(expected)).abs() < 1e-5));
+    }
+
+    assert_eq!(server.post("/api/jobs", &json!({ "model": 1 })).status, 409);
+    assert_eq!(server.post("/api/jobs", &json!({ "model": 0, "sentences": 10 })).status, 202);
+    assert!(soon(|| server.get("/api/jobs/0").json()["state"] == "done"), "{:?}", server.get("/api/jobs/0"));
+    assert_eq!(server.get("/api/reports/2").json()["report"]["corpus"]["pairs"], 10);
 }

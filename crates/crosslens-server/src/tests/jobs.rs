@@ -1,9 +1,9 @@
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::Running;
+use super::{Running, soon};
 use crate::Limits;
 
 /// The events of a job, one by one: name and data.
@@ -93,4 +93,28 @@ fn only_so_many_jobs_wait() {
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.error().contains("2 jobs"), "{}", refused.error());
     server.still_serves();
+}
+
+/// The status of a stream of events, which is left at once.
+fn watched(server: &Running, job: &Value) -> String {
+    let mut stream = server.connect();
+    write!(stream, "GET /api/jobs/{job}/events HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("the server reads");
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).expect("an answer");
+    String::from_utf8_lossy(&status[9..]).into_owned()
+}
+
+#[test]
+fn only_so_many_watch() {
+    let server = Running::start("127.0.0.1", Limits { streams: 1, ..Limits::default() });
+    let job = server.post("/api/jobs", &json!({ "model": 0, "sentences": Limits::JOB_SENTENCES })).json()["id"].clone();
+    let mut first = Events::of(&server, &job);
+    assert_eq!(first.next().expect("an event").0, "progress");
+    let refused = server.get(&format!("/api/jobs/{job}/events"));
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+    assert!(refused.error().contains("too many streams"), "{}", refused.error());
+    server.still_serves();
+    drop(first);
+    // The server notices a moment later.
+    assert!(soon(|| watched(&server, &job) == "200"), "who leaves makes room");
 }

@@ -7,11 +7,11 @@ mod safety;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosslens_lab::train::{Event, Run, RunFolder, Wish, parse_config};
 use serde_json::Value;
@@ -52,8 +52,13 @@ impl Running {
         let folder = tempfile::tempdir().expect("a folder");
         let run = folder.path().join("tiny");
         tiny_run(&run);
+        Self::of(&[run], host, limits)
+    }
+
+    /// Serves what lies at these paths.
+    fn of(paths: &[PathBuf], host: &str, limits: Limits) -> Self {
         let options = OpenOptions { n_sentences: N_SENTENCES, samples: 3, n_threads: 1, ..OpenOptions::default() };
-        let library = Library::open(&[run], &options, &mut |_, _| ()).expect("a run just made");
+        let library = Library::open(paths, &options, &mut |_, _| ()).expect("what was just made");
         let server = Server::bind(library, host, 0, limits).expect("a free port");
         let (address, token, url) = (server.address(), server.token().map(str::to_owned), server.url());
         let (state, stop) = (server.state(), Arc::new(AtomicBool::new(false)));
@@ -150,4 +155,16 @@ impl Answer {
     fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
+}
+
+/// Whether something becomes true before long.
+fn soon(is_so: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Answer, Running};
+use super::{Answer, Running, soon, tiny_run};
 use crate::Limits;
 
 #[test]
@@ -146,8 +146,35 @@ fn only_so_many_connect() {
     refused.error();
     drop(held);
     // The server notices a moment later.
-    while server.get("/api/models").status != 200 {
-        std::thread::sleep(Duration::from_millis(20));
+    assert!(soon(|| server.get("/api/models").status == 200));
+}
+
+/// There is one connection, and somebody has it without using it.
+#[test]
+fn who_neither_reads_nor_finishes_loses_the_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("tiny");
+    tiny_run(&run);
+    let short = Duration::from_millis(200);
+    let limits = Limits { connections: 1, head_time: short, request_time: short, write_time: short, ..Limits::default() };
+    // More than the buffers of both ends hold.
+    let flood = b"GET /head.js HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
+    let cases: [(&str, &[u8]); 5] = [
+        ("says nothing", b""),
+        ("stops in the head", b"GET / HTTP/1.1\r\nhost: local"),
+        (
+            "stops in the body",
+            b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+        ),
+        ("asks once and stays", b"GET /api/models HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        ("never reads", &flood),
+    ];
+    for (who, bytes) in cases {
+        let server = Running::of(std::slice::from_ref(&run), "127.0.0.1", limits.clone());
+        let mut held = server.connect();
+        held.write_all(bytes).expect("the server reads");
+        assert!(soon(|| server.get("/api/models").status == 200), "one that {who} keeps its connection");
+        drop(held);
     }
 }
 

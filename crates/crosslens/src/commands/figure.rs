@@ -163,11 +163,15 @@ fn encoded(figure: &Figure, format: Format, dpi: u32) -> Result<(Vec<u8>, Option
 fn encoded(figure: &Figure, format: Format, _dpi: u32) -> Result<(Vec<u8>, Option<String>), Failure> {
     match format {
         Format::Svg => Ok((figure.svg.clone().into_bytes(), None)),
-        other => {
-            let message = format!("this program was built without .{}", other.name());
-            Err(Failure::refused(message).hint("-o x.svg, or build it with the feature `pictures`"))
-        }
+        Format::Pdf | Format::Png => Err(without_pictures(format)),
     }
+}
+
+/// What a program says that was built without PDF and PNG.
+#[cfg(any(test, not(feature = "pictures")))]
+fn without_pictures(format: Format) -> Failure {
+    let message = format!("this program was built without .{}: the feature `pictures` is missing", format.name());
+    Failure::refused(message).hint("-o x.svg, or build it with `cargo build --release -p crosslens --features pictures`")
 }
 
 fn report(from: &Path) -> Result<SavedReport, Failure> {
@@ -197,4 +201,31 @@ fn metrics(from: &Path) -> Result<Vec<TrainingPoint>, Failure> {
         return Err(Failure::refused(message).hint("the folder of a run made by `crosslens train`"));
     }
     Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cargo xtask test` builds the program without pictures and does not run it, so this is looked at here.
+    #[test]
+    fn a_program_without_pictures_names_what_is_missing_and_the_cure() {
+        let said = format!("{:?}", without_pictures(Format::Pdf));
+        for words in ["without .pdf", "`pictures`", "-o x.svg", "cargo build --release -p crosslens --features pictures"] {
+            assert!(said.contains(words), "{said}");
+        }
+    }
+
+    /// Whichever way it was built.
+    #[test]
+    fn pdf_is_written_or_refused_as_the_program_was_built() {
+        let style = Style { width_mm: None, theme: Theme::Light };
+        let point = |step| TrainingPoint { step, train_loss: Some(1.0), loss: Some(1.0), word_accuracy: None, phrase_accuracy: None };
+        let figure = training(&[point(1), point(2)], &style).expect("a figure");
+        assert!(encoded(&figure, Format::Svg, 300).is_ok_and(|(bytes, _)| bytes.starts_with(b"<svg")));
+        match encoded(&figure, Format::Pdf, 300) {
+            Ok((bytes, _)) => assert!(cfg!(feature = "pictures") && bytes.starts_with(b"%PDF")),
+            Err(failure) => assert!(!cfg!(feature = "pictures") && format!("{failure:?}").contains("built without .pdf")),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::common::{TINY, run, shown, succeed};
+use super::common::{TINY, assert_alike, explain, run, shown, succeed};
 use super::schema::Schema;
 
 /// Trains the tiny network into `run`.
@@ -55,7 +55,7 @@ fn json_keeps_to_the_schema_and_is_what_is_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     tiny(folder);
-    let arguments = ["explain", "run", "--samples", "150", "--bootstrap", "10", "--control", "--rank", "loss", "--json"];
+    let arguments = ["explain", "run", "--samples", "150", "--bootstrap", "10", "--control", "--rank", "loss", "--geometry", "--json"];
     let printed = text(&succeed(folder, &arguments).stdout);
     assert_eq!(printed.lines().count(), 1, "one line of JSON");
     let printed: Value = serde_json::from_str(&printed).expect("JSON");
@@ -69,6 +69,28 @@ fn json_keeps_to_the_schema_and_is_what_is_saved() {
     assert_eq!(samples, "found.samples.safetensors");
     assert!(folder.join("found.samples.safetensors").metadata().expect("the samples").len() > 1000);
     assert_eq!(saved, printed, "the same sentences give the same report");
+}
+
+/// Bahdanau's context enters the decoder: changed attention changes the states that `--live` rebuilds it from.
+#[test]
+fn live_rebuilds_attention_from_the_states_of_the_changed_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--arch", "bahdanau", "--steps", "60", "--out", "run", "--quiet"]);
+    let report = |more: &[&str]| explain(folder, &[&["run", "--samples", "60"], more].concat());
+    let (recorded, live) = (report(&[]), report(&["--live"]));
+    assert_eq!(Schema::of_reports().faults(&live), Vec::<String>::new());
+    assert_eq!((&recorded["rerun"], &live["rerun"]), (&"recorded".into(), &"live".into()));
+    let loss = |report: &Value, name: &str| report["sites"][0]["rebuilt"][name]["loss"].as_f64().expect("the model was run again");
+    for name in ["temporal", "input", "temporal+input", "no-temporal"] {
+        assert!((loss(&live, name) - loss(&recorded, name)).abs() > 1e-6, "{name}: {} both ways", loss(&live, name));
+    }
+    // What comes from no state, and what is not run again, is the same.
+    assert_eq!(loss(&live, "uniform"), loss(&recorded, "uniform"));
+    let causal = ["accuracy", "phrase_accuracy", "content_word_accuracy", "loss", "changed", "rerun", "verdict"];
+    assert_alike(&live, &recorded, 0.0, &causal);
+    let seen = text(&succeed(folder, &["explain", "run", "--samples", "60", "--live"]).stdout);
+    assert!(seen.contains("attention rebuilt from"), "{seen}");
 }
 
 #[test]
@@ -140,5 +162,6 @@ fn bad_input_is_refused() {
     refused(&["run", "--rank", "size"], 2, "drift");
     refused(&["run", "--estimator", "mine"], 2, "joint");
     refused(&["run", "--corpus", "empty.tsv", "--samples", "5"], 2, "cannot be used with");
+    refused(&["run", "--live", "--free"], 2, "cannot be used with");
     refused(&[], 2, "<DIR|REC>");
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+#[cfg(feature = "pictures")]
+use crosslens_lab::analysis::explain::Explained;
 use serde_json::Value;
 
 use super::common::{TINY, run, seen, shown, succeed};
@@ -17,8 +19,10 @@ fn every_kind_is_written_in_every_format() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     explained(folder);
+    let formats = [("svg", "<svg"), ("pdf", "%PDF"), ("png", "\u{fffd}PNG")];
+    let formats = if cfg!(feature = "pictures") { &formats[..] } else { &formats[..1] };
     for kind in ["attention", "terms", "atlas", "components", "shares", "training"] {
-        for (format, begins) in [("svg", "<svg"), ("pdf", "%PDF"), ("png", "\u{fffd}PNG")] {
+        for &(format, begins) in formats {
             let out = format!("{kind}.{format}");
             let from = if format == "svg" { "run" } else { "run/report.json" };
             let output = succeed(folder, &["figure", from, kind, "-o", &out, "--dpi", "60", "--width", "80", "--json"]);
@@ -48,7 +52,9 @@ fn what_cannot_be_drawn_names_the_cure() {
     refused(&["run", "attention", "-o", "x.jpg"], 2, &["ends in none of .svg, .pdf and .png"]);
     refused(&["run", "portrait", "-o", "x.svg"], 2, &["attention"]);
     refused(&["run", "attention", "-o", "x.svg", "--width", "1"], 2, &["30 to 1000 mm"]);
-    refused(&["run", "attention", "-o", "x.png", "--dpi", "5"], 2, &["30 to 2400"]);
+    if cfg!(feature = "pictures") {
+        refused(&["run", "attention", "-o", "x.png", "--dpi", "5"], 2, &["30 to 2400"]);
+    }
     refused(&["run", "attention", "-o", "x.svg", "--site", "one"], 2, &["LAYER.HEAD"]);
     refused(&["run", "attention", "-o", "x.svg", "--sample", "-1"], 2, &[]);
     refused(&["run", "attention", "-o", "x.svg", "--site", "5.0"], 1, &["there is no site 5.0", "hint: --site"]);
@@ -65,4 +71,53 @@ fn what_cannot_be_drawn_names_the_cure() {
     succeed(folder, &["explain", "run", "--samples", "60", "--causal", "0", "--save", "plain.json", "--json"]);
     refused(&["plain.json", "components", "-o", "x.svg"], 1, &["the report has no geometry", "--geometry --save"]);
     assert!(!folder.join("x.svg").exists() && !folder.join("x.png").exists(), "nothing was written");
+}
+
+/// Gives every word of a report's sentences another name.
+#[cfg(feature = "pictures")]
+fn rename(report: &Path, name: &str) {
+    let mut explained = Explained::load(report, 100).expect("a report");
+    let samples = &mut explained.samples;
+    samples.source.names.values_mut().chain(samples.target.names.values_mut()).for_each(|word| name.clone_into(word));
+    explained.save(report).expect("writable");
+}
+
+/// What no font has is warned of, and the figure is written all the same. Which of the three scripts that are depends on the machine; the
+/// last character, for private use, is in no font.
+#[cfg(feature = "pictures")]
+#[test]
+fn scripts_without_a_font_are_warned_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    explained(folder);
+    let word = "你好שלוםسلام\u{10fffd}";
+    rename(&folder.join("run/report.json"), word);
+    succeed(folder, &["figure", "run", "attention", "-o", "x.svg"]);
+    let svg = std::fs::read_to_string(folder.join("x.svg")).expect("text");
+    assert!(svg.contains(&format!(">{word}</text>")), "{svg}");
+    for out in ["x.pdf", "x.png"] {
+        let output = succeed(folder, &["figure", "run", "attention", "-o", out, "--json"]);
+        let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let missing = told["missing"].as_str().expect("something is missing");
+        assert!(missing.contains("U+10FFFD"), "{missing}");
+        let warned = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(warned.contains(&format!("warning: no font here has {missing}; they are drawn as boxes")), "{warned}");
+        assert!(warned.contains("hint: install a font of these scripts"), "{warned}");
+        assert!(folder.join(out).metadata().expect("the figure").len() > 1000);
+    }
+}
+
+#[cfg(not(feature = "pictures"))]
+#[test]
+fn a_program_without_pictures_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    explained(folder);
+    for out in ["x.pdf", "x.png"] {
+        let output = run(folder, &["figure", "run", "attention", "-o", out]);
+        let seen = shown(&output);
+        assert_eq!(output.status.code(), Some(1), "{seen}");
+        assert!(seen.contains("the feature `pictures` is missing") && seen.contains("hint: -o x.svg, or build it"), "{seen}");
+        assert!(!folder.join(out).exists());
+    }
 }

@@ -1,5 +1,6 @@
 //! Bad input: exit code and message of each, as a user sees them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::common::{TINY, crosslens, run, shown, succeed};
@@ -74,6 +75,60 @@ fn folders_that_cannot_be_used() {
     snapshot("overwrite nothing", folder, &["train", TINY, "--overwrite"]);
     snapshot("resume as another", folder, &["train", "run", "--resume", "--seed", "8"]);
     snapshot("eval nothing", folder, &["eval", "mine"]);
+}
+
+/// The message names the path, the hint what could stand there and the command that makes it.
+#[test]
+fn paths_where_nothing_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    snapshot("explain no file", folder, &["explain", "nothing.json"]);
+    snapshot("report no file", folder, &["report", "nothing.json"]);
+    snapshot("report no folder", folder, &["report", "nothing"]);
+    snapshot("serve no file", folder, &["serve", "nothing.json"]);
+    snapshot("figure of no file", folder, &["figure", "nothing.json", "attention", "-o", "x.svg"]);
+    snapshot("figure of no run", folder, &["figure", "nothing", "training", "-o", "x.svg"]);
+    snapshot("fit no file", folder, &["fit", "nothing.npz", "-o", "x.stats.safetensors"]);
+    assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 0, "a refusal leaves nothing behind");
+}
+
+/// Every file of a folder by name.
+fn files_of(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).expect("a file"))).collect()
+}
+
+/// `--overwrite` gives up the old run only for a new one that begins.
+#[cfg(unix)]
+#[test]
+fn overwriting_keeps_the_old_run_until_the_new_one_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--steps", "5", "--out", "run"]);
+    let before = files_of(&folder.join("run"));
+    assert!(before.len() >= 5, "{:?}", before.keys());
+    for (line, by) in [
+        ("batch = 48", "bacth = 48"),
+        ("seed = 7", "seed = = 7"),
+        ("hidden = 24", "hidden = 0"),
+        ("n_words = 2", "n_words = 0"),
+        ("learning_rate = 5e-3", "learning_rate = nan"),
+        ("batch = 48", "batch = 1000000"),
+    ] {
+        let refused = run(folder, &["train", &changed(folder, line, by), "--out", "run", "--overwrite"]);
+        assert!(!refused.status.success(), "{by}: {}", shown(&refused));
+        assert!(files_of(&folder.join("run")) == before, "{by}: the old run is touched");
+    }
+    // The new run's first checkpoint does not fit on the disk.
+    let program = crosslens(folder, &[]).get_program().to_string_lossy().into_owned();
+    let script = format!("trap '' XFSZ; ulimit -f 16; exec '{program}' train '{TINY}' --seed 8 --out run --overwrite --threads 1");
+    let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
+    assert!(shown(&output).contains("checkpoint.safetensors"), "{}", shown(&output));
+    assert!(files_of(&folder.join("run")) == before, "the old run is touched: {}", shown(&output));
+
+    succeed(folder, &["train", TINY, "--seed", "8", "--steps", "5", "--out", "run", "--overwrite"]);
+    let after = files_of(&folder.join("run"));
+    assert!(after.keys().eq(before.keys()) && after["model.safetensors"] != before["model.safetensors"]);
 }
 
 #[test]

@@ -1,38 +1,99 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::common::{crosslens, run, seen, train};
+use super::common::{crosslens, run, seen, succeed, train};
+
+/// A server that was started, and the first line it said.
+struct Serving {
+    process: Child,
+    said: Value,
+}
+
+impl Serving {
+    fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the program starts");
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().expect("its output")).read_line(&mut line).expect("its first line");
+        let said = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        Self { process, said }
+    }
+
+    fn page(&self) -> String {
+        let host = self.said["url"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a URL").trim_end_matches('/');
+        assert!(host.starts_with("127.0.0.1:"), "{host}");
+        let mut stream = TcpStream::connect(host).expect("it listens");
+        write!(stream, "GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").expect("it reads");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("a page");
+        page
+    }
+
+    /// Ends it by a polite kill.
+    fn stop(self) -> Output {
+        Command::new("kill").arg(self.process.id().to_string()).status().expect("kill runs");
+        self.process.wait_with_output().expect("it ends")
+    }
+}
 
 /// The URL comes first, the page behind it answers, and a polite kill ends it well.
 #[test]
 fn it_prints_its_url_serves_and_stops_when_told_to() {
     let folder = tempfile::tempdir().expect("a folder");
     train(folder.path(), "20");
-    let mut process = crosslens(folder.path(), &["serve", "run", "--sentences", "50", "--json"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut line = String::new();
-    BufReader::new(process.stdout.take().expect("its output")).read_line(&mut line).expect("its first line");
-    let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-    assert_eq!((&said["token"], &said["models"][0]["live"]), (&Value::Null, &true.into()));
-    let host = said["url"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a URL").trim_end_matches('/').to_owned();
-    assert!(host.starts_with("127.0.0.1:"), "{host}");
-    let mut stream = TcpStream::connect(&host).expect("it listens");
-    write!(stream, "GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").expect("it reads");
-    let mut page = String::new();
-    stream.read_to_string(&mut page).expect("a page");
+    let serving = Serving::start(crosslens(folder.path(), &["serve", "run", "--sentences", "50", "--json"]));
+    assert_eq!((&serving.said["token"], &serving.said["models"][0]["live"]), (&Value::Null, &true.into()));
+    let page = serving.page();
     assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("Crosslens: run"), "{page}");
-    Command::new("kill").arg(process.id().to_string()).status().expect("kill runs");
-    let ended = process.wait_with_output().expect("it ends");
+    let ended = serving.stop();
     let notes = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{notes}");
     assert!(notes.contains("answers questions") && notes.trim_end().ends_with("stopped"), "{notes}");
+}
+
+/// An `xdg-open` that writes down what it is told to open.
+#[cfg(target_os = "linux")]
+fn opener(folder: &std::path::Path) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let programs = folder.join("bin");
+    std::fs::create_dir(&programs).expect("a folder");
+    let program = programs.join("xdg-open");
+    std::fs::write(&program, "#!/bin/sh\nprintf '%s' \"$1\" > opening && /bin/mv opening opened\n").expect("writable");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("our file");
+    programs
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_recording_and_a_report_are_served_and_opened_in_the_browser() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "20");
+    succeed(folder, &["record", "run", "--samples", "20", "-o", "rec"]);
+    succeed(folder, &["explain", "run", "--samples", "20", "--save", "found.json", "--json"]);
+    let mut command = crosslens(folder, &["serve", "rec", "found.json", "--open", "--json"]);
+    command.env("PATH", opener(folder));
+    let serving = Serving::start(command);
+    assert_eq!(serving.said["models"], serde_json::json!([{ "name": "rec", "live": false }, { "name": "found", "live": false }]));
+    assert!(serving.page().contains("Crosslens: rec, found"));
+    let start = std::time::Instant::now();
+    while !folder.join("opened").exists() && start.elapsed().as_secs() < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let opened = std::fs::read_to_string(folder.join("opened")).expect("something was opened");
+    assert_eq!(serving.said["url"], opened);
+    serving.stop();
+
+    // A system without one: the URL is on the screen all the same.
+    let mut command = crosslens(folder, &["serve", "found.json", "--open", "--json"]);
+    command.env("PATH", folder.join("nowhere"));
+    let serving = Serving::start(command);
+    assert!(serving.page().contains("Crosslens: found"));
+    let notes = String::from_utf8_lossy(&serving.stop().stderr).into_owned();
+    assert!(notes.contains("`xdg-open` cannot be started; open the URL yourself"), "{notes}");
 }
 
 #[test]
