@@ -111,7 +111,7 @@ fn only_so_many_watch() {
     let mut first = Events::of(&server, &job);
     assert_eq!(first.next().expect("an event").0, "progress");
     let refused = server.get(&format!("/api/jobs/{job}/events"));
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.error().contains("too many streams"), "{}", refused.error());
     server.still_serves();
     drop(first);
