@@ -93,10 +93,12 @@ impl Marian {
 impl Side {
     fn open(folder: &Path, model: &str, vocabulary: &str, settings: &Settings) -> Result<Self, TokenizerError> {
         let path = folder.join(vocabulary);
-        let vocabulary = Vocabulary::open(&path, [settings.unknown(), settings.end()])?;
-        let missing = |token: &str| TokenizerError::MissingToken { path: path.clone(), token: token.to_owned() };
-        let unknown = vocabulary.id(settings.unknown()).ok_or_else(|| missing(settings.unknown()))?;
-        let end = vocabulary.id(settings.end()).ok_or_else(|| missing(settings.end()))?;
+        let vocabulary = Vocabulary::open(&path)?;
+        let required = |token: &str| {
+            let missing = || TokenizerError::MissingToken { path: path.clone(), token: token.to_owned() };
+            vocabulary.id(token).ok_or_else(missing)
+        };
+        let [unknown, end] = [required(settings.unknown())?, required(settings.end())?];
 
         let mut special: BTreeMap<u32, AddedToken> = BTreeMap::new();
         for token in [settings.unknown(), settings.end(), settings.padding()] {

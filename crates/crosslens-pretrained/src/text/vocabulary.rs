@@ -17,16 +17,11 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Reads `path`, which must have the token for unknown ones and the one that ends a sentence.
-    pub(super) fn open(path: &Path, required: [&str; 2]) -> Result<Self, TokenizerError> {
+    pub(super) fn open(path: &Path) -> Result<Self, TokenizerError> {
         let bytes = files::json_bytes(path)?;
         let entries: Entries = serde_json::from_slice(&bytes).map_err(|source| TokenizerError::Json { path: path.to_owned(), source })?;
         let tokens = entries.0.iter().map(|(token, id)| (*id, token.clone())).collect();
-        let ids: HashMap<_, _> = entries.0.into_iter().collect();
-        match required.into_iter().find(|&token| !ids.contains_key(token)) {
-            Some(token) => Err(TokenizerError::MissingToken { path: path.to_owned(), token: token.to_owned() }),
-            None => Ok(Self { ids, tokens }),
-        }
+        Ok(Self { ids: entries.0.into_iter().collect(), tokens })
     }
 
     pub(super) fn id(&self, token: &str) -> Option<u32> {

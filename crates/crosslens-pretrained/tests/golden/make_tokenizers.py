@@ -5,7 +5,7 @@ Writes:  tokenizers/                 everything gzipped JSON or gzipped bytes, s
 
 All text is made up here, in many scripts, from a seed. SentencePiece trains small models on one part of it and encodes another;
 transformers encodes the same lines with MarianTokenizer and, on the same models, with T5's tokenizer. The same versions write
-the same bytes.
+the same bytes, but for unigram-suffix.model.gz, which came out in two ways in three runs, with the same cases.
 
   versions.json          what made the files
   lines.json.gz          [line]  the texts that are encoded
@@ -13,7 +13,8 @@ the same bytes.
                          second ones and so on, which takes a quarter less
   NAME.model.gz          a SentencePiece model without its map of characters, which adds 240 kB each time; the test puts the map
                          back: a message of the wire format may be appended to, and fields of its parts are merged
-  NAME.json.gz           {"rule": RULE or null, "cases": one a line}; a case is [ids, unknown, decoded]:
+  NAME.json.gz           {"rule": RULE or null, "cases": one a line, "random": [ids, decoded] of ids that no text has;
+                         unigram-suffix also replaces text after decoding}; a case is [ids, unknown, decoded]:
       ids                as SentencePieceProcessor.encode gives them
       unknown            the texts of the pieces whose id is the unknown one, in order; other pieces follow from their ids
       decoded            what .decode(ids) gives, or null if that is the plain way: pieces put together, ` ⁇ ` for unknown ones,
@@ -47,6 +48,7 @@ SEED = 5104
 N_LINES = 1000
 N_TRAINING_LINES = 3000
 N_SENTINELS = 20
+N_RANDOM = 80
 HERE = Path(__file__).parent / "tokenizers"
 MARK = "\u2581"
 
@@ -148,10 +150,17 @@ def training_lines():
 
 
 def train(lines, **options):
+    """A model; "denormalized" are pairs of what decoding replaces, and by what."""
     buffer = io.BytesIO()
+    pairs = options.pop("denormalized", [])
     plain = {"hard_vocab_limit": False, "num_threads": 1, "character_coverage": 0.99, "minloglevel": 2}
     spm.set_random_generator_seed(SEED)
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=buffer, **(plain | options))
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.writelines("\t".join(" ".join(f"{ord(one):X}" for one in text) for text in pair) + "\n" for pair in pairs)
+        rules.flush()
+        if pairs:
+            options["denormalization_rule_tsv"] = rules.name
+        spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=buffer, **(plain | options))
     return buffer.getvalue()
 
 
@@ -164,7 +173,7 @@ def all_models(lines):
         "unigram-nfkc_cf": {"model_type": "unigram", "vocab_size": 500, "normalization_rule_name": "nfkc_cf"} | symbols,
         "unigram-identity-spaces-kept": {"model_type": "unigram", "vocab_size": 450, "normalization_rule_name": "identity", "remove_extra_whitespaces": False},
         "unigram-bytes": {"model_type": "unigram", "vocab_size": 600, "normalization_rule_name": "identity", "byte_fallback": True, "character_coverage": 0.98},
-        "unigram-suffix": {"model_type": "unigram", "vocab_size": 450, "normalization_rule_name": "nmt_nfkc", "treat_whitespace_as_suffix": True},
+        "unigram-suffix": {"model_type": "unigram", "vocab_size": 450, "normalization_rule_name": "nmt_nfkc", "treat_whitespace_as_suffix": True, "denormalized": [("ba", "BA"), ("語", "語彙"), ("re", "")]},
         "bpe-identity": {"model_type": "bpe", "vocab_size": 500, "normalization_rule_name": "identity", "add_dummy_prefix": False} | symbols,
         "bpe-nmt_nfkc": {"model_type": "bpe", "vocab_size": 600, "normalization_rule_name": "nmt_nfkc"} | symbols,
         "bpe-bytes": {"model_type": "bpe", "vocab_size": 700, "normalization_rule_name": "nmt_nfkc", "byte_fallback": True, "split_by_whitespace": False, "remove_extra_whitespaces": False, "character_coverage": 0.98},
@@ -219,13 +228,15 @@ def field(number, wire_type, payload):
 
 
 def without_map(model):
-    """The model without its map of characters, and that map."""
+    """The model without its map of characters and without the name of the file of rules, and that map."""
     out, found = b"", b""
     for number, wire_type, payload in fields(model):
         if number == 3:
             inner = list(fields(payload))
             found = b"".join(value for key, _, value in inner if key == 2)
             payload = b"".join(field(*one) for one in inner if one[0] != 2)
+        if number == 5:
+            payload = b"".join(field(*one) for one in fields(payload) if one[0] != 6)
         out += field(number, wire_type, payload)
     return out, found
 
@@ -269,6 +280,15 @@ def model_cases(processor, lines):
         decoded = processor.decode(ids)
         cases.append([ids, unknown, None if decoded == plain else decoded])
     return cases
+
+
+def random_cases(processor):
+    """Ids in any order, a third of them bytes where the model has bytes: few make characters."""
+    chooser = random.Random(SEED)
+    n_pieces = processor.get_piece_size()
+    bytes_ = [id for id in range(n_pieces) if processor.is_byte(id)] or range(n_pieces)
+    lists = [[chooser.choice(chooser.choice([bytes_, range(n_pieces), range(6)])) for _ in range(chooser.randint(1, 9))] for _ in range(N_RANDOM)]
+    return [[ids, processor.decode(ids)] for ids in lists]
 
 
 def numbered(tokens):
@@ -429,7 +449,7 @@ def main():
         stripped, found = without_map(model)
         assert maps.setdefault(rule, found) == found
         write(name + ".model.gz", stripped)
-        write(name + ".json.gz", {"rule": rule, "cases": model_cases(load(model), lines)})
+        write(name + ".json.gz", {"rule": rule, "cases": model_cases(load(model), lines), "random": random_cases(load(model))})
     for rule in sorted(rule for rule in maps if rule):
         write(rule + ".charsmap.gz", by_bytes(maps[rule]))
 

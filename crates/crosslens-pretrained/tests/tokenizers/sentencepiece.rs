@@ -9,6 +9,8 @@ use crate::fixtures::{MODELS, golden_json, model, none_of};
 struct Golden {
     /// Ids, texts of unknown pieces, decoded text if it is not the plain one.
     cases: Vec<(Vec<u32>, Vec<String>, Option<String>)>,
+    /// Ids in any order, decoded.
+    random: Vec<(Vec<u32>, String)>,
 }
 
 fn expected_pieces(model: &SentencePiece, ids: &[u32], unknown: &[String]) -> Vec<String> {
@@ -50,8 +52,8 @@ fn ids_are_decoded_as_the_library_decodes_them() {
     for name in MODELS {
         let (golden, model): (Golden, _) = (golden_json(name), model(name));
         let mut differences = Vec::new();
-        for (ids, _, decoded) in &golden.cases {
-            let expected = decoded.clone().unwrap_or_else(|| plain(&model, ids));
+        let of_lines = golden.cases.iter().map(|(ids, _, decoded)| (ids, decoded.clone().unwrap_or_else(|| plain(&model, ids))));
+        for (ids, expected) in of_lines.chain(golden.random.iter().map(|(ids, decoded)| (ids, decoded.clone()))) {
             let ours = model.decode_ids(ids);
             if ours != expected {
                 differences.push(format!("{ids:?}\n  ours   {ours:?}\n  golden {expected:?}"));
@@ -75,6 +77,9 @@ fn the_lines_reach_every_path() {
     assert!(uses("unigram-bytes", "<0xE2>") > 3 && uses("bpe-bytes", "<0xF0>") > 3);
     let not_plain = |name: &str| golden_json::<Golden>(name).cases.iter().filter(|case| case.2.is_some()).count();
     assert!(not_plain("unigram-bytes") > 100 && not_plain("bpe-bytes") > 100);
+    assert!(not_plain("unigram-suffix") > 20, "nothing is replaced after decoding");
+    let broken = golden_json::<Golden>("bpe-bytes").random.iter().filter(|case| case.1.contains('\u{fffd}')).count();
+    assert!(broken > 20, "bytes that make no character: {broken}");
     let differ = |name: &str| {
         let [all, fewer] = [golden_json::<Golden>(name), golden_json::<Golden>(&format!("{name}-unused"))];
         all.cases.iter().zip(&fewer.cases).filter(|(all, fewer)| all.0 != fewer.0).count()
