@@ -1,6 +1,7 @@
 //! Explains attention: what a model reads and writes ([`Pair`], [`Vocabulary`]), what was seen while it worked ([`Recorded`]), how its
 //! states split into parts ([`Components`]) and its scores into terms. It knows no network: a model is anything [`Recordable`].
 
+pub mod align;
 mod attend;
 mod components;
 pub mod explain;
