@@ -1,5 +1,6 @@
 //! What the program, the server and the Python package share: recipes by name, models by path, their recordings, sums and explanation.
 
+mod aligning;
 mod attending;
 pub mod demo;
 mod explaining;
@@ -14,6 +15,7 @@ mod recording;
 pub mod reproduce;
 mod showing;
 
+pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead};
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use explaining::{Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};

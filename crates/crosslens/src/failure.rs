@@ -11,7 +11,9 @@ use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
-use crosslens_lab::{AttendError, OpenError, PretrainedModelError, RecordRunError, RecordedTrainError, SentencesError, ShowError};
+use crosslens_lab::{
+    AlignError, AttendError, OpenError, PretrainedModelError, RecordRunError, RecordedTrainError, SentencesError, ShowError,
+};
 use crosslens_server::{LibraryError, ServerError};
 
 use crate::choices::nearest;
@@ -128,6 +130,16 @@ impl From<RecordedTrainError> for Failure {
 impl From<PretrainedModelError> for Failure {
     fn from(error: PretrainedModelError) -> Self {
         Self::of(&error)
+    }
+}
+
+impl From<AlignError> for Failure {
+    fn from(error: AlignError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            AlignError::OtherGold { .. } => failure.hint("a line of links for each pair, an empty one where there are none"),
+            _ => failure,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod align;
 pub(crate) mod attend;
 pub(crate) mod demo;
 pub(crate) mod eval;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Explain(Box<explain::Arguments>),
     Attend(Box<attend::Arguments>),
     Heads(heads::Arguments),
+    Align(align::Arguments),
     Translate(translate::Arguments),
     Report(report::Arguments),
     Figure(figure::Arguments),
@@ -45,6 +47,7 @@ impl Command {
             Self::Explain(arguments) => explain::run(arguments),
             Self::Attend(arguments) => attend::run(arguments),
             Self::Heads(arguments) => heads::run(arguments),
+            Self::Align(arguments) => align::run(arguments),
             Self::Translate(arguments) => translate::run(arguments),
             Self::Report(arguments) => report::run(arguments),
             Self::Figure(arguments) => figure::run(arguments),

@@ -1,0 +1,250 @@
+//! Words that belong together, by what a pretrained model looks at.
+
+use crosslens_analysis::align::{AlignmentTally, Gold, Links, Row, SoftAlignment, SoftAlignmentError, WordError, WordOf};
+use crosslens_analysis::{Fed, Pair, RecordError, Recordable, SiteKind, Token};
+use crosslens_pretrained::{Subject, TokenNames, Wanted};
+
+use crate::{PretrainedModel, PretrainedModelError};
+
+/// Sentences that are run at a time.
+const BATCH: usize = 64;
+
+/// Which heads' attention is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlignHeads {
+    /// The one that agrees best with the links of the even sentences, counted from 0, or without such links the one along whose best
+    /// monotone path most of its weight lies.
+    Auto,
+    /// The mean of these, each a layer and a head.
+    These(Vec<(usize, usize)>),
+}
+
+/// How words are linked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlignOptions {
+    /// Whose attention is taken.
+    pub heads: AlignHeads,
+    /// Which row belongs to a target token.
+    pub row: Row,
+    /// Links every source word with this much weight or more; without, each target word with the source word of most weight.
+    pub threshold: Option<f64>,
+    /// Threads; 0 for one per core.
+    pub n_threads: usize,
+}
+
+/// Why words cannot be linked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AlignError {
+    /// A sentence that the model cannot read.
+    #[error("sentence {number}: {source}")]
+    Sentence {
+        /// From 1.
+        number: usize,
+        /// The reason.
+        source: PretrainedModelError,
+    },
+    /// A head that the model does not have.
+    #[error("the model has no head {head} in layer {layer} of its cross-attention")]
+    NoSuchHead {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+    },
+    /// Not as many links as sentences.
+    #[error("links of {gold} sentences are given for {sentences}")]
+    OtherGold {
+        /// Lines of links.
+        gold: usize,
+        /// Sentences.
+        sentences: usize,
+    },
+    /// The model cannot be run.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The model cannot be prepared.
+    #[error(transparent)]
+    Model(#[from] PretrainedModelError),
+    /// Attention that is none.
+    #[error(transparent)]
+    Soft(#[from] SoftAlignmentError),
+    /// Words that fit no attention.
+    #[error(transparent)]
+    Words(#[from] WordError),
+}
+
+/// One sentence, aligned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlignedSentence {
+    /// Between words.
+    pub links: Links,
+    /// Between tokens, `[target, source]`.
+    pub soft: SoftAlignment,
+    /// Source tokens.
+    pub source: Vec<String>,
+    /// Target tokens.
+    pub target: Vec<String>,
+}
+
+/// How well one head's attention aligns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RatedHead {
+    /// The layer.
+    pub layer: usize,
+    /// The head.
+    pub head: usize,
+    /// Against given links; empty without.
+    pub tally: AlignmentTally,
+    /// Share of its weight along the best monotone path.
+    pub monotone: f64,
+}
+
+/// A corpus, aligned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aligned {
+    /// Whose attention was taken.
+    pub heads: Vec<(usize, usize)>,
+    /// All heads, where one was chosen among them; best first.
+    pub rated: Vec<RatedHead>,
+    /// By sentence.
+    pub sentences: Vec<AlignedSentence>,
+    /// Against given links: of all sentences, or where a head was chosen by those of the even ones, of the odd ones.
+    pub tally: Option<AlignmentTally>,
+}
+
+/// A pair, encoded.
+struct Encoded {
+    pair: Pair,
+    source: Vec<String>,
+    target: Vec<String>,
+    source_words: WordOf,
+    target_words: WordOf,
+}
+
+impl PretrainedModel {
+    /// Links the words of sentence pairs by attention, the decoder fed with the target.
+    pub fn align(
+        &self,
+        pairs: &[(String, String)],
+        gold: Option<&[Gold]>,
+        options: &AlignOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Aligned, AlignError> {
+        if let Some(gold) = gold.filter(|gold| gold.len() != pairs.len()) {
+            return Err(AlignError::OtherGold { gold: gold.len(), sentences: pairs.len() });
+        }
+        let encoded: Vec<Encoded> = pairs.iter().enumerate().map(|(number, pair)| self.encode(number, pair)).collect::<Result<_, _>>()?;
+        let wanted = Wanted { kinds: vec![SiteKind::Cross], states: false, answers: false };
+        let subject =
+            Subject::new(self.model().clone(), TokenNames::default(), wanted, options.n_threads).map_err(PretrainedModelError::from)?;
+        let places: Vec<(usize, usize)> = subject.description().sites.iter().map(|site| (site.layer, site.head)).collect();
+        let n_passes = if options.heads == AlignHeads::Auto { 2 } else { 1 };
+        let all = encoded.len() as u64 * n_passes;
+
+        let (heads, rated, only_odd) = match &options.heads {
+            AlignHeads::These(heads) => (heads.clone(), Vec::new(), false),
+            AlignHeads::Auto => {
+                let rated = rate(&subject, &encoded, gold, options, &places, &mut |done| progress(done, all))?;
+                (vec![(rated[0].layer, rated[0].head)], rated, gold.is_some())
+            }
+        };
+        let find = |&(layer, head): &(usize, usize)| {
+            places.iter().position(|place| *place == (layer, head)).ok_or(AlignError::NoSuchHead { layer, head })
+        };
+        let sites = heads.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let mut sentences = Vec::with_capacity(encoded.len());
+        let mut tally = gold.map(|_| AlignmentTally::default());
+        for_each_attention(&subject, &encoded, |number, attention| {
+            let mut mean = vec![0.0; attention[sites[0]].len()];
+            for &site in &sites {
+                mean.iter_mut().zip(&attention[site]).for_each(|(sum, &weight)| *sum += f64::from(weight) / sites.len() as f64);
+            }
+            let (soft, links) = link(&encoded[number], &mean, options)?;
+            if let (Some(tally), Some(gold)) = (&mut tally, gold)
+                && (!only_odd || number % 2 == 1)
+            {
+                tally.add(&links, &gold[number]);
+            }
+            let Encoded { source, target, .. } = &encoded[number];
+            sentences.push(AlignedSentence { links, soft, source: source.clone(), target: target.clone() });
+            progress(all - encoded.len() as u64 + number as u64 + 1, all);
+            Ok(())
+        })?;
+        Ok(Aligned { heads, rated, sentences, tally })
+    }
+
+    fn encode(&self, number: usize, (source, target): &(String, String)) -> Result<Encoded, AlignError> {
+        let number = number + 1;
+        let of = |source| AlignError::Sentence { number, source };
+        let (source, target) = (self.source(source).map_err(of)?, self.target(target).map_err(of)?);
+        let tokens = |ids: &[u32]| ids.iter().map(|&id| id as Token).collect();
+        Ok(Encoded {
+            pair: Pair { source: tokens(&source.ids), target: tokens(&target.ids) },
+            source: source.tokens,
+            target: target.tokens,
+            source_words: WordOf::new(source.words)?,
+            target_words: WordOf::new(target.words)?,
+        })
+    }
+}
+
+/// Hands over the attention of each sentence, by site.
+fn for_each_attention(
+    subject: &Subject,
+    encoded: &[Encoded],
+    mut take: impl FnMut(usize, &[Vec<f32>]) -> Result<(), AlignError>,
+) -> Result<(), AlignError> {
+    for (batch, sentences) in encoded.chunks(BATCH).enumerate() {
+        let pairs: Vec<Pair> = sentences.iter().map(|sentence| sentence.pair.clone()).collect();
+        for (place, recorded) in subject.record(&pairs, Fed::Target)?.iter().enumerate() {
+            take(batch * BATCH + place, &recorded.attention)?;
+        }
+    }
+    Ok(())
+}
+
+fn link(sentence: &Encoded, weights: &[f64], options: &AlignOptions) -> Result<(SoftAlignment, Links), AlignError> {
+    let (n_targets, n_sources) = (sentence.pair.target.len(), sentence.pair.source.len());
+    let soft = SoftAlignment::new(n_targets, n_sources, weights.iter().copied())?;
+    let words = soft.joined(&sentence.target_words, &sentence.source_words, options.row)?;
+    let links = options.threshold.map_or_else(|| words.argmax_links(), |threshold| words.links_above(threshold));
+    Ok((soft, links))
+}
+
+/// Rates every head, best first.
+fn rate(
+    subject: &Subject,
+    encoded: &[Encoded],
+    gold: Option<&[Gold]>,
+    options: &AlignOptions,
+    places: &[(usize, usize)],
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<RatedHead>, AlignError> {
+    let rated = |&(layer, head): &(usize, usize)| RatedHead { layer, head, tally: AlignmentTally::default(), monotone: 0.0 };
+    let mut rated: Vec<RatedHead> = places.iter().map(rated).collect();
+    let mut paths = vec![(0.0, 0.0); rated.len()];
+    for_each_attention(subject, encoded, |number, attention| {
+        for ((rated, path), attention) in rated.iter_mut().zip(&mut paths).zip(attention) {
+            let weights: Vec<f64> = attention.iter().map(|&weight| weight.into()).collect();
+            let (soft, links) = link(&encoded[number], &weights, options)?;
+            let along = soft.monotone_path();
+            *path = (path.0 + along.weight, path.1 + along.total);
+            if let Some(gold) = gold
+                && number % 2 == 0
+            {
+                rated.tally.add(&links, &gold[number]);
+            }
+        }
+        progress(number as u64 + 1);
+        Ok(())
+    })?;
+    for (rated, (weight, total)) in rated.iter_mut().zip(paths) {
+        rated.monotone = weight / f64::max(total, f64::MIN_POSITIVE);
+    }
+    rated.sort_by(|a, b| match gold {
+        Some(_) => a.tally.aer().unwrap_or(1.0).total_cmp(&b.tally.aer().unwrap_or(1.0)),
+        None => b.monotone.total_cmp(&a.monotone),
+    });
+    Ok(rated)
+}

@@ -1,0 +1,180 @@
+use std::path::{Path, PathBuf};
+
+use crosslens_lab::analysis::SiteKind;
+use crosslens_lab::analysis::align::{AlignmentTally, Base, Gold, Links, Row, SoftText, Symmetrization, nematus_block, read_gold};
+use crosslens_lab::{AlignHeads, AlignOptions, Aligned, PretrainedModel};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::SentenceBar;
+
+/// Links the words of sentence pairs by what a pretrained model looks at.
+///
+/// One line of Pharaoh links (`source-target`, from 0) for each pair; with --gold also AER, precision, recall and F1.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A folder of Hugging Face's.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Pairs, one a line, source and target separated by a tab or ` ||| `.
+    #[arg(long, value_name = "FILE")]
+    corpus: PathBuf,
+    /// Links made by hand, a line for each pair: `2-3` sure, `2p3` possible.
+    #[arg(long, value_name = "FILE")]
+    gold: Option<PathBuf>,
+    /// Whether places in that file count from 0 or from 1.
+    #[arg(long, value_name = "0|1", default_value_t = 0, requires = "gold", value_parser = clap::value_parser!(u8).range(0..=1))]
+    gold_base: u8,
+    /// `auto`, or heads as `layer.head`, separated by commas. `auto` takes the head that agrees best with the gold of every other sentence
+    /// (quality is then measured on the rest), or without gold the one that goes along the source most steadily.
+    #[arg(long, value_name = "auto|L.H,…", default_value = "auto")]
+    heads: Heads,
+    /// Take the row whose step reads a token instead of the one that predicts it.
+    #[arg(long)]
+    shifted: bool,
+    /// Link all source words with this much weight or more, instead of the one with most.
+    #[arg(long, value_name = "X")]
+    threshold: Option<f64>,
+    /// A model of the other direction, whose links are joined with these.
+    #[arg(long, value_name = "MODEL", requires = "symmetrise")]
+    reverse: Option<PathBuf>,
+    /// How the two directions are joined.
+    #[arg(long, value_name = "KIND", requires = "reverse", value_parser = symmetrisation)]
+    symmetrise: Option<Symmetrization>,
+    /// Soft alignments between tokens instead of links, as text that SoftAlignments and other viewers read.
+    #[arg(long, conflicts_with_all = ["symmetrise", "json"])]
+    soft: bool,
+    /// Threads; 0 for one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Links, heads and quality as one JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone)]
+struct Heads(AlignHeads);
+
+impl std::str::FromStr for Heads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self(AlignHeads::Auto));
+        }
+        let head = |text: &str| {
+            let (layer, head) = text.trim().split_once('.')?;
+            Some((layer.parse().ok()?, head.parse().ok()?))
+        };
+        let heads: Option<Vec<_>> = text.split(',').map(head).collect();
+        heads.map(|heads| Self(AlignHeads::These(heads))).ok_or_else(|| "`auto`, or heads such as 2.0,3.5".into())
+    }
+}
+
+fn symmetrisation(name: &str) -> Result<Symmetrization, String> {
+    let known = Symmetrization::ALL.map(Symmetrization::name).join(", ");
+    Symmetrization::from_name(name).ok_or(format!("one of {known}"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let pairs = read_pairs(&arguments.corpus)?;
+    let gold = arguments.gold.as_deref().map(|path| read_gold_file(path, arguments.gold_base)).transpose()?;
+    let options = AlignOptions {
+        heads: arguments.heads.0.clone(),
+        row: if arguments.shifted { Row::Reading } else { Row::Predicting },
+        threshold: arguments.threshold,
+        n_threads: arguments.threads,
+    };
+    let aligned = align(&arguments.model, &pairs, gold.as_deref(), &options)?;
+    let mut links: Vec<Links> = aligned.sentences.iter().map(|sentence| sentence.links.clone()).collect();
+    let mut tally = aligned.tally;
+    if let (Some(reverse), Some(symmetrise)) = (&arguments.reverse, arguments.symmetrise) {
+        let turned: Vec<(String, String)> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
+        let options = AlignOptions { heads: AlignHeads::Auto, ..options };
+        let other = align(reverse, &turned, None, &options)?;
+        links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
+        tally = gold.as_ref().map(|gold| {
+            let mut tally = AlignmentTally::default();
+            links.iter().zip(gold).for_each(|(links, gold)| tally.add(links, gold));
+            tally
+        });
+    }
+    let heads: Vec<String> = aligned.heads.iter().map(|(layer, head)| format!("{layer}.{head}")).collect();
+    if arguments.json {
+        let rated = aligned
+            .rated
+            .iter()
+            .map(|head| json!({ "layer": head.layer, "head": head.head, "aer": head.tally.aer(), "monotone": head.monotone }));
+        let lines: Vec<String> = links.iter().map(|links| links.pharaoh(Base::Zero)).collect();
+        let quality = tally.map(|tally| quality(&tally));
+        output::result(
+            &json!({ "links": lines, "heads": aligned.heads, "rated": rated.collect::<Vec<_>>(), "quality": quality }).to_string(),
+        );
+        return Ok(());
+    }
+    if arguments.soft {
+        print_soft(&aligned)?;
+    } else {
+        links.iter().for_each(|links| output::result(&links.pharaoh(Base::Zero)));
+    }
+    output::note(&format!("heads: {}", heads.join(", ")));
+    if let Some(tally) = tally {
+        let show = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
+        let [aer, precision, recall, f1] = [tally.aer(), tally.precision(), tally.recall(), tally.f1()].map(show);
+        output::note(&format!("AER {aer}  precision {precision}  recall {recall}  F1 {f1}"));
+    }
+    Ok(())
+}
+
+fn quality(tally: &AlignmentTally) -> serde_json::Value {
+    json!({ "aer": tally.aer(), "precision": tally.precision(), "recall": tally.recall(), "f1": tally.f1() })
+}
+
+fn align(model: &Path, pairs: &[(String, String)], gold: Option<&[Gold]>, options: &AlignOptions) -> Result<Aligned, Failure> {
+    let model = PretrainedModel::open(model, &[SiteKind::Cross], options.n_threads)?;
+    let bar = SentenceBar::new();
+    Ok(model.align(pairs, gold, options, &mut |done, all| bar.set(done, all))?)
+}
+
+fn print_soft(aligned: &Aligned) -> Result<(), Failure> {
+    for (number, sentence) in aligned.sentences.iter().enumerate() {
+        // The end tokens have weights, but are not written as words.
+        let without_end = |tokens: &[String]| tokens[..tokens.len() - 1].to_vec();
+        let (source, target) = (without_end(&sentence.source), without_end(&sentence.target));
+        let text = SoftText { source: &source, target: &target, alignment: &sentence.soft };
+        let block = nematus_block(number, 0.0, &text).map_err(|error| Failure::of(&error))?;
+        output::result(block.trim_end_matches('\n'));
+        output::result("");
+    }
+    Ok(())
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::refused(format!("cannot read `{}`: {error}", path.display())))
+}
+
+fn read_pairs(path: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let text = read_text(path)?;
+    let mut pairs = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let halves = line.split_once('\t').or_else(|| line.split_once("|||"));
+        let halves = halves.map(|(source, target)| (source.trim(), target.trim()));
+        match halves.filter(|(source, target)| !source.is_empty() && !target.is_empty()) {
+            Some((source, target)) => pairs.push((source.to_owned(), target.to_owned())),
+            None => {
+                let message = format!("`{}`, line {}: it is not a source and a target", path.display(), number + 1);
+                return Err(Failure::refused(message).hint("source and target, separated by a tab or `|||`"));
+            }
+        }
+    }
+    if pairs.is_empty() {
+        return Err(Failure::refused(format!("`{}` holds no pair", path.display())));
+    }
+    Ok(pairs)
+}
+
+fn read_gold_file(path: &Path, base: u8) -> Result<Vec<Gold>, Failure> {
+    let base = if base == 0 { Base::Zero } else { Base::One };
+    read_gold(&read_text(path)?, base).map_err(|error| Failure::of(&error).in_file(path))
+}
