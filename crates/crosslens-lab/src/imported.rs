@@ -47,6 +47,14 @@ impl ImportedSentences {
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
+
+    /// These, then others.
+    #[must_use]
+    pub fn then(mut self, others: Self) -> Self {
+        self.pairs.extend(others.pairs);
+        self.told.extend(others.told);
+        self
+    }
 }
 
 /// A model that another program trained.
@@ -137,6 +145,17 @@ impl ImportedModel {
             let target = target.map(|target| self.target(target)).transpose().map_err(|error| error.to_string())?;
             Ok((self.source(source).map_err(|error| error.to_string())?, target))
         })?;
+        self.with_targets(lines, n_threads)
+    }
+
+    /// One sentence.
+    pub fn sentence(&self, source: &str, target: Option<&str>, n_threads: usize) -> Result<ImportedSentences, AttendError> {
+        let target = target.map(|target| self.target(target)).transpose()?;
+        Ok(self.with_targets(vec![(self.source(source)?, target)], n_threads).map_err(Box::new)?)
+    }
+
+    /// Where there is no target, the model writes one.
+    fn with_targets(&self, lines: Vec<(Vec<Token>, Option<Vec<Token>>)>, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
         let told = lines.iter().map(|(_, target)| target.is_some()).collect();
         let untold: Vec<Vec<Token>> = lines.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.clone()).collect();
         let mut written = self.write(&untold, n_threads)?.into_iter();

@@ -23,6 +23,12 @@ pub(crate) struct Arguments {
     /// target stands for what the model writes by itself.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
+    /// One sentence to show first, of a model that was not trained here; --corpus or --components say what it is compared with.
+    #[arg(long, value_name = "TEXT")]
+    source: Option<String>,
+    /// What the decoder reads for it. Default: its own words.
+    #[arg(long, value_name = "TEXT", requires = "source")]
+    target: Option<String>,
     /// Sums to fit from, made by `crosslens fit` or `crosslens merge`, instead of those of the sentences explained.
     #[arg(long, value_name = "X.stats.safetensors", conflicts_with = "held_out")]
     components: Option<PathBuf>,
@@ -124,6 +130,12 @@ impl std::str::FromStr for Shrink {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (mut explained, description) = match Opened::open(&arguments.model)? {
+        Opened::Model(_) | Opened::Recording(_) if arguments.source.is_some() => {
+            let message =
+                format!("`{}` has its own sentences: --source is for models that were not trained here", arguments.model.display());
+            let hint = format!("crosslens attend {} --source TEXT -o x.npz", arguments.model.display());
+            return Err(Failure::refused(message).hint(hint));
+        }
         Opened::Model(model) => explain_model(arguments, &model)?,
         Opened::Imported(model) => explain_imported(arguments, &model)?,
         Opened::Recording(recording) => explain_recorded(arguments, &recording)?,
@@ -168,9 +180,23 @@ fn explain_model(arguments: &Arguments, model: &TrainedModel) -> Result<(Explain
 }
 
 fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Explained, Description), Failure> {
-    let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "explain")?;
     let given = given_sums(arguments.components.as_deref(), &arguments.model, model.description())?;
-    let sentences = model.sentences(corpus, arguments.threads)?;
+    let asked = match &arguments.source {
+        Some(source) => Some(model.sentence(source, arguments.target.as_deref(), arguments.threads)?),
+        None => None,
+    };
+    let sentences = match (asked, &arguments.corpus) {
+        // Sums say what a position and a token are like: no other sentence is needed.
+        (Some(asked), None) if given.is_some() => asked,
+        (asked, corpus) => {
+            let corpus = corpus_of_imported(corpus.as_deref(), &arguments.model, "explain")?;
+            let others = model.sentences(corpus, arguments.threads)?;
+            match asked {
+                Some(asked) => asked.then(others),
+                None => others,
+            }
+        }
+    };
     let control = arguments.control.then_some(arguments.seed);
     let bar = SentenceBar::new();
     let explained = model.explain(&sentences, given.as_deref(), &options(arguments), control, &mut |progress| bar.show(progress))?;

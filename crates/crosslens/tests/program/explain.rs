@@ -163,5 +163,5 @@ fn bad_input_is_refused() {
     refused(&["run", "--estimator", "mine"], 2, "joint");
     refused(&["run", "--corpus", "empty.tsv", "--samples", "5"], 2, "cannot be used with");
     refused(&["run", "--live", "--free"], 2, "cannot be used with");
-    refused(&[], 2, "<DIR|REC>");
+    refused(&[], 2, "<DIR|REC|MODEL>");
 }

@@ -44,8 +44,8 @@ fn a_model_is_explained_by_its_weights_or_its_mapping() {
     assert_eq!(report["task"]["word_accuracy"], Value::Null, "no target was given");
     for site in sites {
         assert!(site["error"]["score"].as_f64().expect("an error") < 1e-5 && site["error"]["attention"].as_f64().expect("an error") < 1e-5);
-        assert!(site["control"]["tables"]["centred"].is_array(), "untrained weights beside it");
-        assert!(site["rebuilt"]["uniform"]["causal"]["loss"].is_f64(), "the model was run again");
+        assert!(site["control"]["centred"].is_array(), "untrained weights beside it");
+        assert!(site["rebuilt"]["uniform"]["loss"].is_f64(), "the model was run again");
     }
     let by_folder = explain(folder, &["mine", "--corpus", "words.txt"]);
     assert_eq!(by_folder["sites"].as_array().expect("sites").len(), 2);
@@ -58,23 +58,35 @@ fn a_model_is_explained_by_its_weights_or_its_mapping() {
 fn a_target_may_be_given() {
     let folder = folder();
     let folder = folder.path();
-    let output = succeed(folder, &["attend", "mine", "--source", "rhythm", "-o", "x.json"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("source:    <sos> r h y t h m <eos>"), "{said}");
-    let attended: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
-    let words = |name: &str| -> Vec<String> { serde_json::from_value(attended[name].clone()).expect("words") };
+    let look = |word: &str| {
+        let output = succeed(folder, &["attend", "mine", "--source", word, "-o", "x.json"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let spelled: Vec<String> = word.chars().map(String::from).collect();
+        assert!(said.contains(&format!("source:    <sos> {} <eos>", spelled.join(" "))), "{said}");
+        serde_json::from_slice::<Value>(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON")
+    };
+    let words_of = |attended: &Value, name: &str| -> Vec<String> { serde_json::from_value(attended[name].clone()).expect("words") };
+    // Random weights may write special tokens too, which no text spells.
+    let is_text = |written: &[String]| {
+        written
+            .split_last()
+            .is_some_and(|(last, text)| last == "<eos>" && !text.is_empty() && text.iter().all(|word| !word.starts_with('<')))
+    };
+    let looked = (0..60).map(|number| (letters(number), look(&letters(number))));
+    let found = looked.into_iter().find(|(_, attended)| is_text(&words_of(attended, "predicted")));
+    let (word, attended) = found.expect("a word that the model spells and ends itself");
+    let words = |name: &str| words_of(&attended, name);
     let written = words("predicted");
     assert_eq!(words("fed")[0], "<sos>");
     assert_eq!(words("fed")[1..], written[..written.len() - 1]);
     let heads = attended["cross_attentions.0"].as_array().expect("heads");
     assert_eq!((heads.len(), heads[0].as_array().expect("steps").len()), (2, written.len()));
 
-    assert_eq!(written.last().map(String::as_str), Some("<eos>"), "a word that the model ends itself");
     let text = written[..written.len() - 1].concat();
-    std::fs::write(folder.join("pair.tsv"), format!("rhythm\t{text}\n")).expect("a pair");
+    std::fs::write(folder.join("pair.tsv"), format!("{word}\t{text}\n")).expect("a pair");
     let report = explain(folder, &["mine", "--corpus", "pair.tsv"]);
     assert_eq!(report["task"]["word_accuracy"], 1.0);
-    succeed(folder, &["attend", "mine", "--source", "rhythm", "--target", &text, "-o", "y.json"]);
+    succeed(folder, &["attend", "mine", "--source", &word, "--target", &text, "-o", "y.json"]);
     let forced: Value = serde_json::from_slice(&std::fs::read(folder.join("y.json")).expect("a file")).expect("JSON");
     assert_alike(&attended, &forced, 0.0, &[]);
 }
