@@ -10,6 +10,9 @@ use crate::report::{Causal, Report, SiteReport};
 /// A part drives a head from this share of the scores' variance along the keys.
 const DRIVES: f64 = 0.5;
 
+/// How far from 1 the shares of scores that vary may sum.
+const WHOLE: f64 = 0.01;
+
 /// What a head's scores are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -47,10 +50,11 @@ impl HeadLabel {
     /// The attention of the report that is rebuilt from what the label names.
     pub fn rebuilt_from(self) -> &'static str {
         match self {
-            Self::Positional | Self::Sink => "temporal",
+            Self::Positional => "temporal",
             Self::TokenMatching => "input",
             Self::Residual => "residual",
-            Self::Mixed | Self::Unknown => "temporal+input",
+            // What draws attention whoever asks may be a token as well as a place.
+            Self::Sink | Self::Mixed | Self::Unknown => "temporal+input",
         }
     }
 
@@ -154,13 +158,16 @@ impl Head {
     }
 }
 
-/// `None` where there are no shares, or those of an additive score, which has no pairs of parts.
+/// `None` where there are no shares, where scores do not vary, or where they are additive, without pairs of parts.
 fn head_shares(site: &SiteReport) -> Option<HeadShares> {
     let shares = site.shares.as_ref()?;
     let table = shares.tables.get("centred")?;
     let residual = table[2].iter().sum::<f64>() + table[0][2] + table[1][2];
     let sink = shares.query_mean.iter().sum();
-    Some(HeadShares { positional: table[0][0] - shares.query_mean[0] + shares.position_bias, token: table[1][1], sink, residual })
+    let positional = table[0][0] - shares.query_mean[0] + shares.position_bias;
+    // Shares sum to 1 by construction, unless no score varies: then all of them are 0.
+    let total = table.iter().flatten().sum::<f64>() + shares.position_bias;
+    ((total - 1.0).abs() < WHOLE).then_some(HeadShares { positional, token: table[1][1], sink, residual })
 }
 
 /// The `alignment_heads` of a generation configuration: `[[layer, head], …]` of these heads.

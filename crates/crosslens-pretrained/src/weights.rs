@@ -243,10 +243,21 @@ impl Opening<'_> {
         if !path.is_file() {
             return Err(damaged(format!("it is not a file in `{}`", self.folder.display())));
         }
+        let length = std::fs::metadata(path).map_err(|source| PretrainedError::Io { action: "read", path: path.to_owned(), source })?.len();
         let tensors = PthTensors::new(path, None).map_err(|error| damaged(format!("it cannot be unpickled: {error}")))?;
         let infos: BTreeMap<_, _> = tensors.tensor_infos().iter().collect();
         for (name, info) in infos {
-            let entry = Entry { file: self.files.len(), shape: info.layout.dims().to_vec(), bytes: None };
+            if !info.dtype.is_float() {
+                let found = info.dtype.as_str().to_uppercase();
+                return Err(PretrainedError::Dtype { path: path.to_owned(), name: name.clone(), found });
+            }
+            // Numbers are stored as they are, so that a tensor cannot be larger than its file.
+            let shape = info.layout.dims().to_vec();
+            let n_bytes = shape.iter().try_fold(info.dtype.size_in_bytes(), |product, &size| product.checked_mul(size));
+            if n_bytes.is_none_or(|n_bytes| n_bytes as u64 > length) {
+                return Err(damaged(format!("tensor `{name}` claims the shape {shape:?}, more than the whole file holds")));
+            }
+            let entry = Entry { file: self.files.len(), shape, bytes: None };
             self.add(path, name.clone(), entry)?;
         }
         self.files.push(Stored::Pickle { path: path.to_owned(), tensors });

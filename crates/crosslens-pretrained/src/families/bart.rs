@@ -19,6 +19,9 @@ const EPSILON: f32 = 1e-5;
 /// Learned positions of BART begin in this row: an old way to keep rows for padding.
 const FIRST_POSITION: usize = 2;
 
+/// Most positions that are computed: unlike learned ones, no tensor bounds them.
+const MOST_POSITIONS: usize = 1 << 14;
+
 /// What both sides share.
 struct Shape {
     d: usize,
@@ -88,11 +91,16 @@ fn stack(
     let positions = match family {
         Family::Bart => Positions::learned(weights, &positions, shape.n_positions, FIRST_POSITION, shape.d)?,
         _ if weights.has(&positions) => Positions::learned(weights, &positions, shape.n_positions, 0, shape.d)?,
+        _ if shape.n_positions > MOST_POSITIONS => {
+            let what = format!("is {}; at most {MOST_POSITIONS} is allowed", shape.n_positions);
+            return Err(config.wrong("max_position_embeddings", what));
+        }
         _ => Positions::sinusoids(shape.n_positions, shape.d),
     };
     let norm = |weights: &mut Weights, name: String| Norm::layer(weights, &name, shape.d, EPSILON);
     let embedding_norm = if family == Family::Bart { Some(norm(weights, format!("{name}.layernorm_embedding"))?) } else { None };
-    let mut layers = Vec::with_capacity(n_layers);
+    // Grows as tensors are found: a configuration may claim any number of layers.
+    let mut layers = Vec::new();
     for number in 0..n_layers {
         let layer = format!("{name}.layers.{number}");
         let visible = if is_decoder { Visible::Causal } else { Visible::All };

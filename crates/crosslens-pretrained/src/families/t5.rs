@@ -14,6 +14,9 @@ use crate::model::{Model, Readout};
 use crate::stack::{FeedForward, Layer, NormPlace, Stack};
 use crate::weights::Weights;
 
+/// Largest distance that has a bias of its own: each head keeps one for every distance up to it.
+const MOST_DISTANCE: usize = 1 << 14;
+
 /// The numbers of a configuration, with the defaults of those who write it.
 struct Shape {
     d: usize,
@@ -47,6 +50,13 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
         max_distance: size("relative_attention_max_distance", 128)?,
         own_biases: family == Family::Umt5,
     };
+    if shape.epsilon < 0.0 {
+        return Err(config.wrong("layer_norm_epsilon", format!("is {}; 0 or more is meant", shape.epsilon)));
+    }
+    if shape.max_distance > MOST_DISTANCE {
+        let what = format!("is {}; at most {MOST_DISTANCE} is allowed", shape.max_distance);
+        return Err(config.wrong("relative_attention_max_distance", what));
+    }
     if shape.buckets < 4 || shape.max_distance <= shape.buckets / 2 {
         let what = format!("is {}, too few or too many for a largest distance of {}", shape.buckets, shape.max_distance);
         return Err(config.wrong("relative_attention_num_buckets", what));
@@ -81,7 +91,8 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
 fn stack(weights: &mut Weights, side: &str, n_layers: usize, shape: &Shape, words: Arc<Table>) -> Result<Stack, PretrainedError> {
     let is_decoder = side == "decoder";
     let mut first_bias: Option<Arc<Vec<RelativeBias>>> = None;
-    let mut layers = Vec::with_capacity(n_layers);
+    // Grows as tensors are found: a configuration may claim any number of layers.
+    let mut layers = Vec::new();
     for number in 0..n_layers {
         let layer = format!("{side}.block.{number}.layer");
         let name = format!("{layer}.0.SelfAttention.relative_attention_bias.weight");

@@ -62,6 +62,11 @@ enum Emit {
 const RUN_SENTENCES: u64 = 1000;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.emit.is_some() && !arguments.monotone {
+        let message = "which heads align is measured: by how steadily they go along the source, or against links made by hand";
+        let hint = format!("--monotone, or: crosslens align {} --corpus FILE --gold FILE --heads auto", arguments.model.display());
+        return Err(Failure::usage(message).hint(hint));
+    }
     let mut explained = explained(arguments)?;
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
     if let Some(path) = &arguments.save {
@@ -70,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let heads = Head::all(&explained.report);
     if arguments.emit.is_some() {
-        let chosen = chosen(arguments, &heads)?;
+        let chosen = chosen(arguments, &heads);
         output::result(&json!({ "alignment_heads": alignment_heads(chosen) }).to_string());
     } else if arguments.json {
         output::result(&json!({ "model": explained.report.model, "corpus": explained.report.corpus, "heads": heads }).to_string());
@@ -119,16 +124,11 @@ fn explained(arguments: &Arguments) -> Result<Explained, Failure> {
 }
 
 /// The heads to align by, best first.
-fn chosen<'h>(arguments: &Arguments, heads: &'h [Head]) -> Result<Vec<&'h Head>, Failure> {
-    if !arguments.monotone {
-        let message = "which heads align is measured: by how steadily they go along the source, or against links made by hand";
-        let hint = format!("--monotone, or: crosslens align {} --corpus FILE --gold FILE --heads auto", arguments.model.display());
-        return Err(Failure::usage(message).hint(hint));
-    }
+fn chosen<'h>(arguments: &Arguments, heads: &'h [Head]) -> Vec<&'h Head> {
     let mut cross: Vec<&Head> = heads.iter().filter(|head| head.kind == "cross").collect();
     cross.sort_by(|a, b| b.diagonal.unwrap_or(0.0).total_cmp(&a.diagonal.unwrap_or(0.0)));
     cross.truncate(arguments.top.into());
-    Ok(cross)
+    cross
 }
 
 fn table(heads: &[Head]) -> Vec<String> {

@@ -61,6 +61,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(())
     };
     match arguments.text.as_deref() {
+        Some(text) if text.trim().is_empty() => {
+            Err(Failure::refused("the text is empty").hint(format!("crosslens translate {} \"some text\"", arguments.model.display())))
+        }
         Some(text) if text != "-" => translate(text),
         _ => {
             for (number, line) in std::io::stdin().lock().lines().enumerate() {

@@ -5,6 +5,7 @@ mod common;
 mod explain;
 mod figures;
 mod importing;
+mod pretrained;
 mod recordings;
 mod refusals;
 mod report;

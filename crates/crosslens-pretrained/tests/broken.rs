@@ -1,0 +1,567 @@
+//! Models that lie: one test for each way the files of a folder can be wrong. Each is refused with a message that names the file and what is
+//! wrong in it, without a panic and without memory for what the file only claims.
+
+#[path = "tokenizers/allocation.rs"]
+mod allocation;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use crosslens_pretrained::{Decoding, Model, PretrainedError};
+use safetensors::tensor::{Dtype, TensorView};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use allocation::largest_of;
+
+/// What a broken folder may make the reader ask for at once: a buffer for reading, no more.
+const SMALL: usize = 4 << 20;
+/// A matrix of the T5.
+const MATRIX: &str = "encoder.block.1.layer.0.SelfAttention.q.weight";
+const WORDS: &str = "shared.weight";
+
+struct Tensor {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    data: Vec<u8>,
+}
+
+impl Tensor {
+    fn zeros(shape: &[usize]) -> Self {
+        Self { dtype: Dtype::F32, shape: shape.to_vec(), data: vec![0; 4 * shape.iter().product::<usize>()] }
+    }
+}
+
+/// A copy of a golden model, to be damaged.
+struct Folder(TempDir);
+
+impl Folder {
+    fn of(case: &str) -> Self {
+        let folder = Self(tempfile::tempdir().expect("a folder"));
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case);
+        for entry in std::fs::read_dir(golden).expect("golden models are committed").flatten() {
+            std::fs::copy(entry.path(), folder.path(&entry.file_name().to_string_lossy())).expect("a copy");
+        }
+        Model::open(folder.0.path()).expect("whole before it is damaged");
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).expect("writable");
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).expect("readable")
+    }
+
+    fn remove(&self, name: &str) {
+        std::fs::remove_file(self.path(name)).expect("it was there");
+    }
+
+    /// Sets fields of a file; null removes one.
+    fn set(&self, file: &str, fields: &Value) {
+        let mut object: Map<String, Value> = serde_json::from_slice(&self.bytes(file)).expect("an object");
+        object.extend(fields.as_object().expect("an object").clone());
+        object.retain(|_, value| !value.is_null());
+        self.write(file, Value::Object(object).to_string());
+    }
+
+    /// Changes the tensors of `model.safetensors`.
+    fn change(&self, damage: impl FnOnce(&mut BTreeMap<String, Tensor>)) {
+        let bytes = self.bytes("model.safetensors");
+        let read = safetensors::SafeTensors::deserialize(&bytes).expect("whole");
+        let tensor = |view: TensorView<'_>| Tensor { dtype: view.dtype(), shape: view.shape().to_vec(), data: view.data().to_vec() };
+        let mut tensors: BTreeMap<String, Tensor> = read.tensors().into_iter().map(|(name, view)| (name, tensor(view))).collect();
+        damage(&mut tensors);
+        let views = tensors
+            .iter()
+            .map(|(name, tensor)| (name, TensorView::new(tensor.dtype, tensor.shape.clone(), &tensor.data).expect("a tensor")));
+        self.write("model.safetensors", safetensors::serialize(views, None).expect("tensors"));
+    }
+
+    /// Changes the header of `model.safetensors` and leaves its data.
+    fn change_header(&self, damage: impl FnOnce(&mut Value)) {
+        let bytes = self.bytes("model.safetensors");
+        let (length, rest) = bytes.split_first_chunk::<8>().expect("a length");
+        let (header, data) = rest.split_at(u64::from_le_bytes(*length) as usize);
+        let mut header: Value = serde_json::from_slice(header).expect("a header");
+        damage(&mut header);
+        let header = header.to_string();
+        self.write("model.safetensors", [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat());
+    }
+
+    /// Opening fails with a message that has all these words in it.
+    #[track_caller]
+    fn refused(&self, words: &[&str]) {
+        let (result, largest) = largest_of(|| Model::open(self.0.path()));
+        let error = chain(&result.map(drop).expect_err("refused"));
+        for word in [&self.0.path().to_string_lossy()[..]].iter().chain(words) {
+            assert!(error.contains(word), "`{word}` is not in: {error}");
+        }
+        assert!(largest < SMALL, "{largest} bytes at once");
+    }
+}
+
+fn chain(error: &PretrainedError) -> String {
+    let mut texts = vec![error.to_string()];
+    let mut source = error.source();
+    while let Some(error) = source {
+        texts.push(error.to_string());
+        source = error.source();
+    }
+    texts.join(": ")
+}
+
+/// A T5 whose tensors are damaged.
+#[track_caller]
+fn refused_tensors(damage: impl FnOnce(&mut BTreeMap<String, Tensor>), words: &[&str]) {
+    let folder = Folder::of("t5");
+    folder.change(damage);
+    folder.refused(words);
+}
+
+/// A model with these fields in its config.json, and no other file on how to write.
+#[track_caller]
+fn refused_config(case: &str, fields: &Value, words: &[&str]) {
+    let folder = Folder::of(case);
+    if folder.path("generation_config.json").exists() {
+        folder.remove("generation_config.json");
+    }
+    folder.set("config.json", fields);
+    folder.refused(&[&["config.json"], words].concat());
+}
+
+fn take(tensors: &mut BTreeMap<String, Tensor>, name: &str) -> Tensor {
+    tensors.remove(name).unwrap_or_else(|| panic!("no tensor {name}"))
+}
+
+#[test]
+fn tensor_missing() {
+    refused_tensors(|tensors| drop(take(tensors, MATRIX)), &["has no tensor", MATRIX]);
+}
+
+#[test]
+fn table_of_words_missing() {
+    refused_tensors(|tensors| drop(take(tensors, WORDS)), &["has no tensor", WORDS]);
+}
+
+#[test]
+fn tensor_too_many() {
+    let extra = "encoder.block.7.layer.0.SelfAttention.q.weight";
+    refused_tensors(|tensors| drop(tensors.insert(extra.into(), Tensor::zeros(&[16, 16]))), &[extra, "no use for"]);
+}
+
+#[test]
+fn tensor_misshapen() {
+    refused_tensors(
+        |tensors| drop(tensors.insert(MATRIX.into(), Tensor::zeros(&[16, 8]))),
+        &["model.safetensors", MATRIX, "[16, 8]", "[16, 16]"],
+    );
+}
+
+/// As many numbers, of which another part would be taken.
+#[test]
+fn table_of_words_turned() {
+    refused_tensors(|tensors| drop(tensors.insert(WORDS.into(), Tensor::zeros(&[16, 64]))), &[WORDS, "[16, 64]", "[64, 16]"]);
+}
+
+#[test]
+fn tensor_misnamed() {
+    let renamed = |tensors: &mut BTreeMap<String, Tensor>| {
+        let tensor = take(tensors, MATRIX);
+        tensors.insert(MATRIX.replace("SelfAttention", "self_attn"), tensor);
+    };
+    refused_tensors(renamed, &["has no tensor", MATRIX]);
+}
+
+/// Makes the last number of a tensor none.
+fn spoil(tensors: &mut BTreeMap<String, Tensor>, name: &str) {
+    let mut tensor = take(tensors, name);
+    let last = tensor.data.len() - 4;
+    tensor.data[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    tensors.insert(name.into(), tensor);
+}
+
+#[test]
+fn weight_that_is_no_number() {
+    refused_tensors(|tensors| spoil(tensors, MATRIX), &["model.safetensors", MATRIX, "not finite"]);
+    refused_tensors(|tensors| spoil(tensors, WORDS), &["model.safetensors", WORDS, "not finite"]);
+}
+
+/// A double that single precision does not reach.
+#[test]
+fn weight_beyond_single_precision() {
+    for name in [MATRIX, WORDS] {
+        let doubles = |tensors: &mut BTreeMap<String, Tensor>| {
+            let mut tensor = take(tensors, name);
+            tensor.dtype = Dtype::F64;
+            tensor.data = vec![1e300f64.to_le_bytes(); tensor.shape.iter().product()].concat();
+            tensors.insert(name.into(), tensor);
+        };
+        refused_tensors(doubles, &[name, "not finite"]);
+    }
+}
+
+#[test]
+fn weights_that_are_whole_numbers() {
+    for name in [MATRIX, WORDS] {
+        refused_tensors(|tensors| tensors.get_mut(name).expect("a tensor").dtype = Dtype::I32, &["model.safetensors", name, "I32"]);
+    }
+}
+
+#[test]
+fn file_cut_short() {
+    let folder = Folder::of("t5");
+    let bytes = folder.bytes("model.safetensors");
+    for (length, words) in [(bytes.len() - 1, "truncated"), (100, "truncated"), (7, "too short"), (0, "too short")] {
+        folder.write("model.safetensors", &bytes[..length]);
+        folder.refused(&["model.safetensors", words]);
+    }
+}
+
+#[test]
+fn file_with_more_than_its_tensors() {
+    let folder = Folder::of("t5");
+    folder.write("model.safetensors", [folder.bytes("model.safetensors"), vec![0; 4]].concat());
+    folder.refused(&["model.safetensors", "its header asks for"]);
+}
+
+#[test]
+fn header_that_claims_more_than_there_is() {
+    let folder = Folder::of("t5");
+    let bytes = folder.bytes("model.safetensors");
+    for length in [1u64 << 60, u64::MAX, 1 << 25, bytes.len() as u64 - 7] {
+        folder.write("model.safetensors", [&length.to_le_bytes()[..], &bytes[8..]].concat());
+        folder.refused(&["model.safetensors", "header claims", &length.to_string()]);
+    }
+}
+
+#[test]
+fn header_that_is_not_json() {
+    let folder = Folder::of("t5");
+    let mut bytes = folder.bytes("model.safetensors");
+    bytes[8] = b'[';
+    folder.write("model.safetensors", bytes);
+    folder.refused(&["model.safetensors", "header is damaged"]);
+}
+
+#[test]
+fn offsets_that_overlap() {
+    let folder = Folder::of("t5");
+    folder.change_header(|header| {
+        let other = header["encoder.block.0.layer.0.SelfAttention.q.weight"]["data_offsets"].clone();
+        header[MATRIX]["data_offsets"] = other;
+    });
+    folder.refused(&["model.safetensors", "header is damaged", "offset"]);
+}
+
+#[test]
+fn offsets_beyond_all_numbers() {
+    for offsets in [json!([0, u64::MAX]), json!([u64::MAX, u64::MAX]), json!([64, 0]), json!([0, 1u64 << 62])] {
+        let folder = Folder::of("t5");
+        folder.change_header(|header| *header = json!({ WORDS: { "dtype": "F32", "shape": [64, 16], "data_offsets": offsets } }));
+        folder.refused(&["model.safetensors", "header is damaged"]);
+    }
+}
+
+#[test]
+fn shape_beyond_all_numbers() {
+    let folder = Folder::of("t5");
+    folder.change_header(|header| header[WORDS]["shape"] = json!([1u64 << 40, 1u64 << 40]));
+    folder.refused(&["model.safetensors", "header is damaged"]);
+}
+
+#[test]
+fn weights_that_are_a_folder() {
+    let folder = Folder::of("t5");
+    folder.remove("model.safetensors");
+    std::fs::create_dir(folder.path("model.safetensors")).expect("a folder");
+    folder.refused(&["model.safetensors", "not a file"]);
+}
+
+#[test]
+fn no_weights() {
+    let folder = Folder::of("t5");
+    folder.remove("model.safetensors");
+    folder.refused(&["holds no weights", "model.safetensors", "pytorch_model.bin"]);
+}
+
+const INDEX: &str = "model.safetensors.index.json";
+
+#[test]
+fn index_that_leaves_its_folder() {
+    for name in ["../x", "/etc/passwd", "..", ".", "", "a/b.safetensors"] {
+        let folder = Folder::of("bart-sharded");
+        folder.set(INDEX, &json!({ "weight_map": { "model.shared.weight": name } }));
+        folder.refused(&[INDEX, "weight_map", "model.shared.weight", "in the same folder"]);
+    }
+}
+
+#[test]
+fn index_of_no_files() {
+    for map in [json!(null), json!("all"), json!({ "model.shared.weight": 3 })] {
+        let folder = Folder::of("bart-sharded");
+        folder.set(INDEX, &json!({ "weight_map": map }));
+        folder.refused(&[INDEX, "weight_map"]);
+    }
+}
+
+#[test]
+fn shard_that_is_not_there() {
+    let folder = Folder::of("bart-sharded");
+    folder.remove("model-00002-of-00003.safetensors");
+    folder.refused(&["model-00002-of-00003.safetensors"]);
+}
+
+#[test]
+fn tensor_in_two_shards() {
+    let folder = Folder::of("bart-sharded");
+    folder.write("model-00002-of-00003.safetensors", folder.bytes("model-00001-of-00003.safetensors"));
+    folder.refused(&["model-00002-of-00003.safetensors", "another shard"]);
+}
+
+#[test]
+fn pickle_of_rubbish() {
+    let folder = Folder::of("marian-bin");
+    let whole = folder.bytes("pytorch_model.bin");
+    for bytes in [b"not weights at all".to_vec(), Vec::new(), whole[..whole.len() / 2].to_vec(), b"PK\x03\x04".repeat(64)] {
+        folder.write("pytorch_model.bin", bytes);
+        folder.refused(&["pytorch_model.bin", "cannot be unpickled"]);
+    }
+}
+
+/// Every part of the file is hit in turn. Where only numbers change, the model opens. The last bit alone: candle believes what a pickled
+/// text says of its length, up to four gigabytes.
+#[test]
+fn pickle_with_one_bit_changed_never_panics() {
+    let folder = Folder::of("marian-bin");
+    let whole = folder.bytes("pytorch_model.bin");
+    let pickled = whole.windows(8).position(|window| window == b"data.pkl").expect("an archive");
+    let mut n_refused = 0;
+    for place in (pickled..pickled + 6000).step_by(23).chain((0..whole.len()).step_by(997)) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1;
+        folder.write("pytorch_model.bin", bytes);
+        if let Err(error) = Model::open(folder.0.path()) {
+            assert!(chain(&error).contains(&*folder.0.path().to_string_lossy()), "byte {place}: {error}");
+            n_refused += 1;
+        }
+    }
+    assert!(n_refused > 50, "{n_refused} were refused");
+}
+
+#[test]
+fn configuration_that_is_not_json() {
+    let folder = Folder::of("t5");
+    for text in ["{\"d_model\": 16", "", "d_model: 16", "{\"a\": NaN}"] {
+        folder.write("config.json", text);
+        folder.refused(&["config.json", "not JSON"]);
+    }
+    folder.write("config.json", [0xff, 0xfe, b'{']);
+    folder.refused(&["config.json", "not JSON"]);
+    folder.write("config.json", "[".repeat(100_000));
+    folder.refused(&["config.json", "not JSON"]);
+}
+
+#[test]
+fn configuration_that_is_no_object() {
+    let folder = Folder::of("t5");
+    for text in ["[16]", "16", "null", "\"t5\""] {
+        folder.write("config.json", text);
+        folder.refused(&["config.json", "not a JSON object"]);
+    }
+}
+
+#[test]
+fn configuration_without_end() {
+    let folder = Folder::of("t5");
+    let file = std::fs::File::create(folder.path("config.json")).expect("a file");
+    file.set_len(1 << 40).expect("a hole");
+    let (result, largest) = largest_of(|| Model::open(folder.0.path()));
+    let error = chain(&result.map(drop).expect_err("refused"));
+    assert!(error.contains("config.json") && error.contains("longer than"), "{error}");
+    assert!(largest <= 32 << 20, "{largest} bytes at once");
+}
+
+#[test]
+fn no_configuration() {
+    let folder = Folder::of("t5");
+    folder.remove("config.json");
+    folder.refused(&["no config.json"]);
+}
+
+#[test]
+fn sizes_that_are_none() {
+    for size in [json!(0), json!(-16), json!(16.5), json!("16"), json!([16]), json!(true), json!(1u64 << 60), json!(1e60)] {
+        refused_config("t5", &json!({ "d_model": size }), &["`d_model`", &size.to_string()]);
+        refused_config("bart", &json!({ "d_model": size }), &["`d_model`", &size.to_string()]);
+    }
+    for field in ["d_kv", "num_heads", "d_ff", "num_layers", "num_decoder_layers", "vocab_size", "relative_attention_num_buckets"] {
+        refused_config("t5", &json!({ field: 0 }), &[&format!("`{field}`")]);
+    }
+    for field in ["encoder_layers", "decoder_ffn_dim", "encoder_attention_heads", "max_position_embeddings", "vocab_size"] {
+        refused_config("bart", &json!({ field: 0 }), &[&format!("`{field}`")]);
+    }
+}
+
+/// Sizes within reason that the file does not keep: nothing is asked for before the tensors are seen.
+#[test]
+fn sizes_larger_than_the_file() {
+    let large = 1 << 24;
+    for (case, field) in [
+        ("t5", "d_model"),
+        ("t5", "d_kv"),
+        ("t5", "num_heads"),
+        ("t5", "d_ff"),
+        ("t5", "num_layers"),
+        ("t5", "num_decoder_layers"),
+        ("t5", "vocab_size"),
+        ("t5", "relative_attention_max_distance"),
+        ("bart", "encoder_layers"),
+        ("bart", "decoder_layers"),
+        ("bart", "encoder_ffn_dim"),
+        ("bart", "max_position_embeddings"),
+        ("marian", "encoder_layers"),
+        ("marian", "max_position_embeddings"),
+    ] {
+        let folder = Folder::of(case);
+        folder.set("config.json", &json!({ field: large }));
+        folder.refused(&[]);
+    }
+}
+
+/// Positions that are computed rather than read.
+#[test]
+fn positions_without_end() {
+    refused_config("marian", &json!({ "max_position_embeddings": 1 << 20 }), &["`max_position_embeddings`", "at most"]);
+    refused_config("t5", &json!({ "relative_attention_max_distance": 1 << 20 }), &["`relative_attention_max_distance`", "at most"]);
+}
+
+#[test]
+fn norm_of_a_negative_number() {
+    refused_config("t5", &json!({ "layer_norm_epsilon": -1 }), &["`layer_norm_epsilon`", "-1"]);
+}
+
+#[test]
+fn heads_that_do_not_divide_the_model() {
+    refused_config("bart", &json!({ "encoder_attention_heads": 5 }), &["`encoder_attention_heads`", "does not divide d_model"]);
+    refused_config("bart", &json!({ "decoder_attention_heads": 7 }), &["`decoder_attention_heads`", "does not divide d_model"]);
+}
+
+#[test]
+fn unknown_activation() {
+    refused_config("t5", &json!({ "feed_forward_proj": "gated-snake" }), &["`feed_forward_proj`", "gated-snake", "relu"]);
+    refused_config("bart", &json!({ "activation_function": "snake" }), &["`activation_function`", "snake", "relu"]);
+}
+
+#[test]
+fn unknown_model_type() {
+    refused_config("t5", &json!({ "model_type": "bert" }), &["`model_type`", "bert", "t5, mt5, umt5, bart, marian"]);
+    refused_config("t5", &json!({ "model_type": null }), &["`model_type`", "missing"]);
+    refused_config("t5", &json!({ "model_type": 5 }), &["`model_type`"]);
+}
+
+#[test]
+fn model_without_an_encoder() {
+    for found in ["gpt2", "llama"] {
+        refused_config("t5", &json!({ "model_type": found }), &[found, "decoder only"]);
+    }
+    refused_config("t5", &json!({ "model_type": "new", "architectures": ["NewForCausalLM"] }), &["new", "decoder only"]);
+}
+
+#[test]
+fn tokens_beyond_the_vocabulary() {
+    for field in ["decoder_start_token_id", "eos_token_id", "pad_token_id", "forced_bos_token_id", "suppress_tokens"] {
+        refused_config("t5", &json!({ field: 64 }), &[&format!("`{field}`"), "64"]);
+    }
+    refused_config("t5", &json!({ "decoder_start_token_id": -1 }), &["`decoder_start_token_id`", "-1"]);
+    refused_config("t5", &json!({ "decoder_start_token_id": null, "pad_token_id": null }), &["`decoder_start_token_id`", "missing"]);
+    refused_config("t5", &json!({ "bad_words_ids": [[3], [4, 99]] }), &["`bad_words_ids`", "99"]);
+}
+
+#[test]
+fn generation_without_measure() {
+    for (field, value) in [
+        ("num_beams", json!(1_000_000_000)),
+        ("num_beams", json!(2000)),
+        ("num_beams", json!("four")),
+        ("max_length", json!(1_000_000)),
+        ("max_new_tokens", json!(1u64 << 60)),
+        ("no_repeat_ngram_size", json!(-1)),
+        ("length_penalty", json!("long")),
+        ("early_stopping", json!("soon")),
+        ("decoder_start_token_id", json!(64)),
+    ] {
+        let folder = Folder::of("t5");
+        folder.set("generation_config.json", &json!({ field: value }));
+        folder.refused(&["generation_config.json", &format!("`{field}`")]);
+    }
+    let folder = Folder::of("t5");
+    folder.write("generation_config.json", "{");
+    folder.refused(&["generation_config.json", "not JSON"]);
+}
+
+/// Rules that leave no token are obeyed as far as they can be.
+#[test]
+fn rules_that_allow_nothing_do_not_panic() {
+    let all: Vec<u32> = (0..64).collect();
+    for n_beams in [1, 4, 1024] {
+        let folder = Folder::of("t5");
+        folder.set("generation_config.json", &json!({ "suppress_tokens": all, "num_beams": n_beams, "max_length": 4 }));
+        let model = Model::open(folder.0.path()).expect("a model");
+        let written = model.write(&[5, 6, 1], &Decoding::of(&model)).expect("a source that can be read");
+        assert!(written.iter().all(|text| text.tokens.len() <= 3), "{written:?}");
+    }
+}
+
+#[track_caller]
+fn refused_source(case: &str, source: &[u32], words: &[&str]) {
+    let folder = Folder::of(case);
+    let model = Model::open(folder.0.path()).expect("a model");
+    let refused = [
+        model.write(source, &Decoding::of(&model)).map(drop),
+        model.check_source(source),
+        model.logits_of(source, &[model.generation().start]).map(drop),
+        model.write_all(&[vec![3, 4], source.to_vec()], &Decoding::greedy(&model), 2).map(drop),
+    ];
+    for result in refused {
+        let error = result.expect_err("refused").to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{words:?} are not in: {error}");
+    }
+}
+
+#[test]
+fn source_that_is_empty() {
+    refused_source("t5", &[], &["the source is empty"]);
+    refused_source("bart", &[], &["the source is empty"]);
+}
+
+#[test]
+fn source_with_a_token_beyond_the_vocabulary() {
+    refused_source("t5", &[3, 64], &["token 64 of the source", "64"]);
+    refused_source("bart", &[3, u32::MAX], &["of the source", "4294967295"]);
+}
+
+#[test]
+fn source_longer_than_the_positions() {
+    refused_source("bart", &[5; 41], &["the source has 41 tokens", "40"]);
+    refused_source("marian", &[5; 41], &["the source has 41 tokens", "40"]);
+}
+
+#[test]
+fn prefix_that_cannot_be_fed() {
+    let folder = Folder::of("bart");
+    let model = Model::open(folder.0.path()).expect("a model");
+    let write = |prefix: Vec<u32>| model.write(&[5, 6], &Decoding { prefix, ..Decoding::of(&model) });
+    for (prefix, words) in [(vec![9999], "token 9999 of the target"), (vec![5; 40], "the target has 41 tokens")] {
+        let error = write(prefix).expect_err("refused").to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // The last position may be read: one token follows it.
+    assert_eq!(write(vec![5; 39]).expect("a text")[0].tokens.len(), 40);
+}

@@ -1,0 +1,180 @@
+//! Heads whose work is known because they were built by hand: the labels must find it.
+//!
+//! A BART with one layer on each side. Words are rows of a Hadamard matrix in dimensions 0…15, positions such rows in dimensions 16…31, and
+//! everything but cross-attention writes nothing, so that a state is `√2.5·(word, position, 0)` and the dot product of two words or two
+//! positions is 0 unless they are the same.
+//!
+//! ```text
+//! head 0   W_Q and W_K read the position                    looks where it stands
+//! head 1   W_Q and W_K read the word                        looks for the word it just read
+//! head 2   W_Q = 0, b_Q the first position                  always looks at the first key
+//! head 3   W_Q = 0, b_Q the end token, W_K reads the word   always looks at the end, wherever that stands
+//! head 4   W_Q = W_K = 0                                    looks everywhere alike
+//! ```
+//!
+//! Only head 0 writes: the word it sees, so that the model copies its source.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crosslens_analysis::explain::{Live, Options, explain};
+use crosslens_analysis::heads::{Head, HeadLabel};
+use crosslens_analysis::{Fed, Pair, Token};
+use crosslens_pretrained::{Model, Subject, TokenNames, Wanted};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use safetensors::tensor::{Dtype, TensorView};
+use serde_json::json;
+
+/// Words, and as many dimensions for them.
+const WORDS: usize = 16;
+const HEADS: usize = 5;
+const D: usize = HEADS * WORDS;
+const FEED: usize = 4;
+/// Both begins what the decoder reads and ends a sentence.
+const END: Token = 2;
+const POSITIONS: usize = WORDS - 1;
+
+/// A row of Sylvester's Hadamard matrix: orthogonal to all others; of row 0 every number is 1.
+fn hadamard(row: usize) -> impl Iterator<Item = f32> {
+    (0..WORDS).map(move |column| if (row & column).count_ones() % 2 == 0 { 1.0 } else { -1.0 })
+}
+
+/// A matrix `[rows, columns]` of zeros with some numbers set.
+fn matrix(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, usize, f32)>) -> (Vec<usize>, Vec<f32>) {
+    let mut numbers = vec![0.0; rows * columns];
+    set.into_iter().for_each(|(row, column, number)| numbers[row * columns + column] = number);
+    (vec![rows, columns], numbers)
+}
+
+/// The part of a projection that copies dimensions `from…` into a head.
+fn reads(head: usize, from: usize, times: f32) -> impl Iterator<Item = (usize, usize, f32)> {
+    (0..WORDS).map(move |i| (head * WORDS + i, from + i, times))
+}
+
+fn vector(set: impl IntoIterator<Item = (usize, f32)>) -> (Vec<usize>, Vec<f32>) {
+    let (_, numbers) = matrix(1, D, set.into_iter().map(|(place, number)| (0, place, number)));
+    (vec![D], numbers)
+}
+
+/// Writes the folder.
+fn plant(folder: &Path) {
+    let mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
+    let words = (0..WORDS).flat_map(|word| hadamard(word).enumerate().map(move |(i, number)| (word, i, number)));
+    tensors.insert("model.shared.weight".into(), matrix(WORDS, D, words));
+    for side in ["encoder", "decoder"] {
+        let rows = (0..POSITIONS).flat_map(|at| hadamard(at + 1).enumerate().map(move |(i, number)| (at + 2, WORDS + i, number)));
+        tensors.insert(format!("model.{side}.embed_positions.weight"), matrix(POSITIONS + 2, D, rows));
+        let layer = format!("model.{side}.layers.0");
+        let mut norms = vec![format!("model.{side}.layernorm_embedding")];
+        norms.extend(["self_attn", "final"].map(|name| format!("{layer}.{name}_layer_norm")));
+        let mut attentions = vec![format!("{layer}.self_attn")];
+        if side == "decoder" {
+            norms.push(format!("{layer}.encoder_attn_layer_norm"));
+            attentions.push(format!("{layer}.encoder_attn"));
+        }
+        for norm in norms {
+            tensors.insert(format!("{norm}.weight"), vector((0..D).map(|i| (i, 1.0))));
+            tensors.insert(format!("{norm}.bias"), vector([]));
+        }
+        for attention in attentions {
+            for part in ["q_proj", "k_proj", "v_proj", "out_proj"] {
+                tensors.insert(format!("{attention}.{part}.weight"), matrix(D, D, []));
+                tensors.insert(format!("{attention}.{part}.bias"), vector([]));
+            }
+        }
+        tensors.insert(format!("{layer}.fc1.weight"), matrix(FEED, D, []));
+        tensors.insert(format!("{layer}.fc1.bias"), (vec![FEED], vec![0.0; FEED]));
+        tensors.insert(format!("{layer}.fc2.weight"), matrix(D, FEED, []));
+        tensors.insert(format!("{layer}.fc2.bias"), vector([]));
+    }
+    let mut set = |part: &str, value| tensors.insert(format!("model.decoder.layers.0.encoder_attn.{part}"), value);
+    set("q_proj.weight", matrix(D, D, reads(0, WORDS, 1.0).chain(reads(1, 0, 1.0))));
+    let keys = reads(0, WORDS, 1.0).chain(reads(1, 0, 1.0)).chain(reads(2, WORDS, 1.0)).chain(reads(3, 0, 1.0));
+    set("k_proj.weight", matrix(D, D, keys));
+    let constant = |head: usize, row: usize| hadamard(row).enumerate().map(move |(i, number)| (head * WORDS + i, 2.0 * number));
+    set("q_proj.bias", vector(constant(2, 1).chain(constant(3, END as usize))));
+    set("v_proj.weight", matrix(D, D, (0..HEADS).flat_map(|head| reads(head, 0, 1.0))));
+    set("out_proj.weight", matrix(D, D, reads(0, 0, 3.0).map(|(value, word, times)| (word, value, times))));
+
+    let bytes = |numbers: &[f32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let stored: Vec<_> = tensors.iter().map(|(name, (shape, numbers))| (name, shape, bytes(numbers))).collect();
+    let views = stored.iter().map(|(name, shape, bytes)| (name, TensorView::new(Dtype::F32, shape.to_vec(), bytes).expect("a tensor")));
+    std::fs::write(folder.join("model.safetensors"), safetensors::serialize(views, None).expect("tensors")).expect("writable");
+    let config = json!({
+        "model_type": "bart", "vocab_size": WORDS, "d_model": D, "max_position_embeddings": POSITIONS, "activation_function": "relu",
+        "encoder_layers": 1, "encoder_attention_heads": HEADS, "encoder_ffn_dim": FEED,
+        "decoder_layers": 1, "decoder_attention_heads": HEADS, "decoder_ffn_dim": FEED,
+        "pad_token_id": 1, "eos_token_id": END, "decoder_start_token_id": END,
+    });
+    std::fs::write(folder.join("config.json"), config.to_string()).expect("writable");
+}
+
+/// Words in any order, none twice, copied.
+fn pairs(n: usize) -> Vec<Pair> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    let words: Vec<Token> = (END + 1..WORDS as Token).collect();
+    let mut pair = || {
+        let mut source = words.clone();
+        source.shuffle(&mut random);
+        source.truncate(random.random_range(9..=words.len()));
+        source.push(END);
+        Pair { target: source.clone(), source }
+    };
+    (0..n).map(|_| pair()).collect()
+}
+
+#[test]
+fn planted_heads_are_labelled_as_they_were_planted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    plant(folder.path());
+    let model = Arc::new(Model::open(folder.path()).expect("a model"));
+    let subject = Subject::new(model, TokenNames::default(), Wanted::cross(), 1).expect("a subject");
+    let pairs = pairs(60);
+    let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 60, fed: Fed::Target };
+    let options = Options { held_out: true, causal: 60, samples: 0, n_threads: 1, ..Options::default() };
+    let report = explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report;
+    let heads = Head::all(&report);
+
+    let labels: Vec<HeadLabel> = heads.iter().map(|head| head.label).collect();
+    let planted = [HeadLabel::Positional, HeadLabel::TokenMatching, HeadLabel::Sink, HeadLabel::Sink, HeadLabel::Unknown];
+    assert_eq!(labels, planted, "{heads:#?}");
+    let shares = [heads[0].shares.positional, heads[1].shares.token, heads[2].shares.sink, heads[3].shares.sink];
+    assert!(shares.iter().all(|share| *share > 0.75), "{shares:?}");
+    // What the label names is enough to find the same key.
+    for head in &heads[..4] {
+        assert!(head.agreement > 0.9, "{head:#?}");
+    }
+    assert!(heads[4].entropy > 0.999, "{:#?}", heads[4]);
+
+    // Head 0 alone does something: the model copies through it, and what its label names is enough for that too.
+    let effect = |head: usize| heads[head].effect.expect("the model was run again");
+    assert!(effect(0).loss < 0.1 && effect(0).rebuilt.abs() < 0.05 && effect(0).uniform > 1.0, "{:?}", effect(0));
+    for head in 1..HEADS {
+        let effect = effect(head);
+        assert!([effect.rebuilt, effect.uniform, effect.average].iter().all(|more| more.abs() < 1e-6), "head {head}: {effect:?}");
+    }
+}
+
+/// What a head looks at, seen directly: the labels above are about these rows.
+#[test]
+fn planted_heads_look_where_they_were_told() {
+    use crosslens_analysis::Recordable;
+    let folder = tempfile::tempdir().expect("a folder");
+    plant(folder.path());
+    let model = Arc::new(Model::open(folder.path()).expect("a model"));
+    let subject = Subject::new(model, TokenNames::default(), Wanted::cross(), 1).expect("a subject");
+    let pairs = pairs(3);
+    for recorded in subject.record(&pairs, Fed::Target).expect("a recording") {
+        let n = recorded.source.len();
+        assert_eq!(recorded.predicted, recorded.source, "it copies");
+        for (step, fed) in recorded.fed.iter().enumerate() {
+            let look = |head: usize, key: usize| recorded.attention[head][step * n + key];
+            let place = |token: Token| recorded.source.iter().position(|&other| other == token).expect("a word of the source");
+            assert!(look(0, step) > 0.99 && look(1, place(*fed)) > 0.99 && look(2, 0) > 0.99 && look(3, n - 1) > 0.99);
+            assert!((0..n).all(|key| (look(4, key) - 1.0 / n as f32).abs() < 1e-6));
+        }
+    }
+}

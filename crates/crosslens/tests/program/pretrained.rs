@@ -1,0 +1,208 @@
+//! Pretrained models: a tiny T5 of random weights with a tokenizer of numbered words, asked in every way.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::common::{crosslens, explain, run, seen, succeed};
+use serde_json::{Map, Value, json};
+
+/// Random weights; see `crosslens-pretrained/tests/golden/make_pretrained.py`.
+const T5: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crosslens-pretrained/tests/golden/t5");
+/// Its vocabulary: `<pad>`, `</s>`, `<unk>` and the words.
+const TOKENS: usize = 64;
+
+fn snapshot(name: &str, folder: &Path, arguments: &[&str]) {
+    insta::assert_snapshot!(name, seen(folder, arguments));
+}
+
+/// Whole words w3 to w63, the end appended.
+fn tokenizer() -> Value {
+    let special = ["<pad>", "</s>", "<unk>"];
+    let name = |id: usize| special.get(id).map_or_else(|| format!("w{id}"), |name| (*name).to_owned());
+    let vocabulary: Map<String, Value> = (0..TOKENS).map(|id| (name(id), json!(id))).collect();
+    let added = special.iter().enumerate().map(|(id, name)| {
+        json!({ "id": id, "content": name, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true })
+    });
+    let text = |id: &str| json!({ "Sequence": { "id": id, "type_id": 0 } });
+    let end = json!({ "SpecialToken": { "id": "</s>", "type_id": 0 } });
+    json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": added.collect::<Vec<_>>(),
+        "normalizer": null,
+        "pre_tokenizer": { "type": "Whitespace" },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [text("A"), end],
+            "pair": [text("A"), end, text("B"), end],
+            "special_tokens": { "</s>": { "id": "</s>", "ids": [1], "tokens": ["</s>"] } }
+        },
+        "decoder": null,
+        "model": { "type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>" }
+    })
+}
+
+/// Some words, the same for the same number.
+fn words(number: usize, n: usize) -> String {
+    (0..n).map(|i| format!("w{}", 3 + (number * 17 + i * i * 5 + i * 7) % (TOKENS - 3))).collect::<Vec<_>>().join(" ")
+}
+
+/// A folder with the model `t5`, the same without its tokenizer, and thirty pairs.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for model in ["t5", "mute"] {
+        std::fs::create_dir(at(model)).expect("a folder");
+        for file in ["config.json", "generation_config.json", "model.safetensors"] {
+            std::fs::copy(Path::new(T5).join(file), at(model).join(file)).expect("a copy");
+        }
+    }
+    std::fs::write(at("t5/tokenizer.json"), tokenizer().to_string()).expect("a tokenizer");
+    let pair = |number: usize| format!("{}\t{}\n", words(number, 3 + number % 5), words(number + 1, 2 + number % 6));
+    std::fs::write(at("pairs.tsv"), (0..30).map(pair).collect::<String>()).expect("a corpus");
+    folder
+}
+
+fn lines(output: &std::process::Output) -> Vec<String> {
+    String::from_utf8(output.stdout.clone()).expect("text").lines().map(str::to_owned).collect()
+}
+
+fn translate(folder: &Path, arguments: &[&str]) -> Vec<String> {
+    lines(&succeed(folder, &[&["translate", "t5", "--max-tokens", "8"], arguments].concat()))
+}
+
+#[test]
+fn a_text_is_translated_alone_and_from_lines() {
+    let folder = folder();
+    let folder = folder.path();
+    let (first, second) = (translate(folder, &["w5 w6 w7"]), translate(folder, &["w40 w9"]));
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert!(first[0].split(' ').all(|word| word.starts_with('w') || word == "<unk>"), "{first:?}");
+
+    let mut command = crosslens(folder, &["translate", "t5", "--max-tokens", "8"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+    child.stdin.take().expect("an input").write_all(b"w5 w6 w7\nw40 w9\n").expect("read");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    assert_eq!(lines(&output), [first, second].concat());
+}
+
+#[test]
+fn the_best_of_a_beam_come_with_their_tokens_and_scores() {
+    let folder = folder();
+    let best = translate(folder.path(), &["w5 w6 w7", "--beams", "4", "--n-best", "3", "--json"]);
+    assert_eq!(best.len(), 3);
+    let best: Vec<Value> = best.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let scores: Vec<f64> = best.iter().map(|text| text["score"].as_f64().expect("a score")).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b) && scores[0] < 0.0, "{scores:?}");
+    for text in &best {
+        assert_eq!(text["source"], "w5 w6 w7");
+        let tokens: Vec<u64> = serde_json::from_value(text["tokens"].clone()).expect("tokens");
+        assert!((1..=8).contains(&tokens.len()));
+        let words: Vec<String> = tokens.iter().filter(|&&token| token > 2).map(|token| format!("w{token}")).collect();
+        assert_eq!(text["text"].as_str().expect("a text").replace("<unk> ", "").replace("<unk>", "").trim(), words.join(" "));
+    }
+    assert_ne!(best[0]["tokens"], best[1]["tokens"]);
+}
+
+#[test]
+fn the_same_seed_draws_the_same_text() {
+    let folder = folder();
+    let draw = |seed: &str| translate(folder.path(), &["w5 w6 w7", "--sample", "--seed", seed]);
+    assert_eq!(draw("1"), draw("1"));
+    assert!(["2", "3", "4"].iter().any(|seed| draw(seed) != draw("1")));
+}
+
+/// Two layers of four heads on each side.
+#[test]
+fn every_attention_of_a_sentence_is_written() {
+    let folder = folder();
+    let folder = folder.path();
+    let attend = ["attend", "t5", "--source", "w5 w6 w7", "--target", "w8 w9", "-o"];
+    succeed(folder, &[&attend[..], &["x.json"]].concat());
+    let attended: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
+    assert_eq!(attended["source"], json!(["w5", "w6", "w7", "</s>"]));
+    assert_eq!(attended["fed"], json!(["<pad>", "w8", "w9"]));
+    for (name, n_queries, n_keys) in [("cross_attentions", 3, 4), ("encoder_attentions", 4, 4), ("decoder_attentions", 3, 3)] {
+        for layer in 0..2 {
+            let array: Vec<Vec<Vec<f64>>> = serde_json::from_value(attended[format!("{name}.{layer}")].clone()).expect(name);
+            assert_eq!((array.len(), array[0].len(), array[0][0].len()), (4, n_queries, n_keys), "{name}");
+            for row in array.iter().flatten() {
+                assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{name}: {row:?}");
+            }
+            if name == "decoder_attentions" {
+                assert!(array.iter().all(|head| head[0] == [1.0, 0.0, 0.0]), "the first step sees nothing else");
+            }
+        }
+    }
+
+    succeed(folder, &[&attend[..], &["x.npz"]].concat());
+    let bytes = std::fs::read(folder.join("x.npz")).expect("a file");
+    let text = String::from_utf8_lossy(&bytes);
+    for (name, shape) in [("cross_attentions", "(4, 3, 4, )"), ("encoder_attentions", "(4, 4, 4, )"), ("decoder_attentions", "(4, 3, 3, )")]
+    {
+        for layer in 0..2 {
+            let file = text.find(&format!("{name}.{layer}.npy")).unwrap_or_else(|| panic!("no {name}.{layer}"));
+            let header = &text[file..].chars().take(200).collect::<String>();
+            assert!(header.contains(&format!("'shape': {shape}")), "{header}");
+        }
+    }
+}
+
+#[test]
+fn a_corpus_is_explained_head_by_head() {
+    let folder = folder();
+    let folder = folder.path();
+    let report = explain(folder, &["t5", "--corpus", "pairs.tsv", "--causal", "10"]);
+    assert_eq!(report["corpus"]["pairs"], 30);
+    let sites = report["sites"].as_array().expect("sites");
+    assert_eq!(sites.len(), 8, "two layers of four heads");
+    assert!(sites.iter().all(|site| site["error"]["score"].as_f64().expect("an error") < 1e-5));
+
+    let heads = |more: &[&str]| succeed(folder, &[&["heads", "t5", "--corpus", "pairs.tsv", "--causal-samples", "10"], more].concat());
+    let table = lines(&heads(&["--bootstrap", "0"]));
+    assert!(table[1].starts_with("head          label"), "{table:?}");
+    assert!(table[2].starts_with("cross 0.0") && table[9].starts_with("cross 1.3"), "{table:?}");
+    assert!(table.last().expect("a sum").starts_with("8 heads: "), "{table:?}");
+
+    let listed: Value = serde_json::from_str(&lines(&heads(&["--bootstrap", "5", "--json"])).concat()).expect("JSON");
+    let listed = listed["heads"].as_array().expect("heads").clone();
+    assert_eq!(listed.len(), 8);
+    for (head, line) in listed.iter().zip(&table[2..]) {
+        assert_eq!(line.split_whitespace().nth(2), head["label"].as_str(), "{line}");
+        assert!(head["effect"]["uniform"].is_f64() && head["diagonal"].is_f64());
+        assert_eq!(head["intervals"].as_array().map(Vec::len), Some(9), "{head}");
+    }
+    let all: Value = serde_json::from_str(&lines(&heads(&["--self-attention", "--bootstrap", "0", "--json"])).concat()).expect("JSON");
+    assert_eq!(all["heads"].as_array().map(Vec::len), Some(24));
+
+    let emitted = lines(&heads(&["--bootstrap", "0", "--emit", "alignment-heads", "--monotone", "--top", "3"])).concat();
+    let emitted: Value = serde_json::from_str(&emitted).expect("JSON");
+    let mut ranked = listed;
+    ranked.sort_by(|a, b| b["diagonal"].as_f64().expect("a share").total_cmp(&a["diagonal"].as_f64().expect("a share")));
+    let best: Vec<Value> = ranked[..3].iter().map(|head| json!([head["layer"], head["head"]])).collect();
+    assert_eq!(emitted["alignment_heads"], json!(best));
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    snapshot("heads without corpus", folder, &["heads", "t5"]);
+    snapshot("heads of one sentence", folder, &{
+        std::fs::write(folder.join("one.tsv"), "w5 w6\tw7\n").expect("a corpus");
+        ["heads", "t5", "--corpus", "one.tsv"]
+    });
+    snapshot("heads emitted unrated", folder, &["heads", "t5", "--corpus", "pairs.tsv", "--emit", "alignment-heads"]);
+    snapshot("translate nothing", folder, &["translate", "t5", " "]);
+    snapshot("translate without a tokenizer", folder, &["translate", "mute", "w5"]);
+    snapshot("translate more texts than beams", folder, &["translate", "t5", "w5", "--beams", "2", "--n-best", "3"]);
+    snapshot("translate at random with beams", folder, &["translate", "t5", "w5", "--sample", "--beams", "2"]);
+    snapshot("translate with no model", folder, &["translate", "nowhere", "w5"]);
+    let code = |arguments: &[&str]| run(folder, arguments).status.code();
+    assert_eq!(code(&["translate", "t5", "w5", "--n-best", "3", "--beams", "2"]), Some(2));
+    snapshot("help of heads", folder, &["heads", "--help"]);
+    snapshot("help of translate", folder, &["translate", "--help"]);
+}
