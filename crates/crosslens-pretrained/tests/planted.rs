@@ -39,7 +39,7 @@ const POSITIONS: usize = WORDS - 1;
 
 /// A row of Sylvester's Hadamard matrix: orthogonal to all others; of row 0 every number is 1.
 fn hadamard(row: usize) -> impl Iterator<Item = f32> {
-    (0..WORDS).map(move |column| if (row & column).count_ones() % 2 == 0 { 1.0 } else { -1.0 })
+    (0..WORDS).map(move |column| if (row & column).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 })
 }
 
 /// A matrix `[rows, columns]` of zeros with some numbers set.
