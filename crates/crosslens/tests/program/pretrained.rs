@@ -206,3 +206,67 @@ fn what_cannot_be_asked_is_refused() {
     snapshot("help of heads", folder, &["heads", "--help"]);
     snapshot("help of translate", folder, &["translate", "--help"]);
 }
+
+/// What `align` prints must be what it would print if its own links were the gold.
+#[test]
+fn words_are_linked_and_held_against_gold() {
+    let folder = folder();
+    let folder = folder.path();
+    let align = |more: &[&str]| lines(&succeed(folder, &[&["align", "t5", "--corpus", "pairs.tsv"], more].concat()));
+    let links = align(&["--heads", "1.2"]);
+    assert_eq!(links.len(), 30);
+    for (number, line) in links.iter().enumerate() {
+        // Each target word has one source word, both within their sentences.
+        let ends: Vec<(usize, usize)> =
+            line.split(' ').filter_map(|link| link.split_once('-')).map(|(s, t)| (s.parse().expect("s"), t.parse().expect("t"))).collect();
+        assert_eq!(ends.len(), 2 + number % 6, "{line}");
+        assert!(ends.iter().all(|&(source, target)| source < 3 + number % 5 && target < 2 + number % 6), "{line}");
+    }
+    std::fs::write(folder.join("gold"), links.join("\n") + "\n").expect("gold");
+    let json = |more: &[&str]| -> Value {
+        let lines = align(&[&["--gold", "gold", "--json"], more].concat());
+        serde_json::from_str(&lines[0]).expect("JSON")
+    };
+    let same = json(&["--heads", "1.2"]);
+    assert_eq!((&same["quality"]["aer"], &same["quality"]["f1"]), (&json!(0.0), &json!(1.0)));
+    let other = json(&["--heads", "0.1"]);
+    assert!(other["quality"]["aer"].as_f64().expect("a rate") > 0.1, "{}", other["quality"]);
+    // Chosen by the even sentences, measured on the odd ones.
+    let auto = json(&[]);
+    assert_eq!((&auto["heads"], &auto["quality"]["aer"]), (&json!([[1, 2]]), &json!(0.0)));
+    assert_eq!(auto["rated"].as_array().expect("heads").len(), 8);
+    let shifted = align(&["--heads", "1.2", "--shifted"]);
+    assert_ne!(shifted, links);
+    // One row for each target token and the end, one column for each source token and the end.
+    let soft = align(&["--heads", "1.2", "--soft"]);
+    assert!(soft[0].ends_with("||| 4 3"), "{}", soft[0]);
+    assert_eq!(soft[1].split(' ').count(), 4);
+    let turned = align(&["--heads", "1.2", "--reverse", "t5", "--symmetrise", "intersection"]);
+    for (both, one) in turned.iter().zip(&links) {
+        assert!(both.split_whitespace().all(|link| one.split(' ').any(|other| other == link)), "{both} of {one}");
+    }
+}
+
+#[test]
+fn what_cannot_be_aligned_is_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    snapshot("align without a target", folder, &["align", "t5", "--corpus", "t5/tokenizer.json"]);
+    snapshot("align by a head that is not there", folder, &["align", "t5", "--corpus", "pairs.tsv", "--heads", "7.0"]);
+    std::fs::write(folder.join("gold"), "0-0\n").expect("gold");
+    snapshot("align against too little gold", folder, &["align", "t5", "--corpus", "pairs.tsv", "--gold", "gold"]);
+    snapshot("align with a kind of joining", folder, &["align", "t5", "--corpus", "pairs.tsv", "--reverse", "t5", "--symmetrise", "x"]);
+}
+
+/// A sentence that is asked about comes first among those shown.
+#[test]
+fn one_sentence_is_explained_among_others_or_by_sums() {
+    let folder = folder();
+    let folder = folder.path();
+    let report = explain(folder, &["t5", "--corpus", "pairs.tsv", "--source", "w5 w6 w7", "--target", "w9 w8", "--causal", "0"]);
+    assert_eq!(report["corpus"]["pairs"], 31);
+    succeed(folder, &["fit", "t5", "--corpus", "pairs.tsv", "-o", "x.stats.safetensors"]);
+    let report = explain(folder, &["t5", "--components", "x.stats.safetensors", "--source", "w5 w6 w7", "--causal", "0"]);
+    assert_eq!(report["corpus"]["pairs"], 1);
+    snapshot("one sentence alone", folder, &["explain", "t5", "--source", "w5 w6 w7"]);
+}
