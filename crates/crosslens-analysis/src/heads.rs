@@ -170,6 +170,40 @@ fn head_shares(site: &SiteReport) -> Option<HeadShares> {
     ((total - 1.0).abs() < WHOLE).then_some(HeadShares { positional, token: table[1][1], sink, residual })
 }
 
+/// One head in two models.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeadChange {
+    /// In the first.
+    pub before: Head,
+    /// In the second.
+    pub after: Head,
+    /// Half of the sum of what the four shares moved by.
+    pub moved: f64,
+}
+
+impl HeadChange {
+    /// The heads of two models, those that changed most first; `None` unless both have the same heads.
+    pub fn all(before: &[Head], after: &[Head]) -> Option<Vec<Self>> {
+        let place = |head: &Head| (head.kind.clone(), head.layer, head.head);
+        if !before.iter().map(place).eq(after.iter().map(place)) {
+            return None;
+        }
+        let parts = |shares: &HeadShares| [shares.positional, shares.token, shares.sink, shares.residual];
+        let change = |(before, after): (&Head, &Head)| {
+            let differences = parts(&before.shares).into_iter().zip(parts(&after.shares)).map(|(a, b)| (a - b).abs());
+            Self { before: before.clone(), after: after.clone(), moved: differences.sum::<f64>() / 2.0 }
+        };
+        let mut changes: Vec<Self> = before.iter().zip(after).map(change).collect();
+        changes.sort_by(|a, b| b.is_another().cmp(&a.is_another()).then(b.moved.total_cmp(&a.moved)));
+        Some(changes)
+    }
+
+    /// Whether the label is another.
+    pub fn is_another(&self) -> bool {
+        self.before.label != self.after.label
+    }
+}
+
 /// The `alignment_heads` of a generation configuration: `[[layer, head], …]` of these heads.
 pub fn alignment_heads<'h>(heads: impl IntoIterator<Item = &'h Head>) -> serde_json::Value {
     heads.into_iter().map(|head| serde_json::json!([head.layer, head.head])).collect()

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::explain::{Explained, Options};
 use crosslens_lab::analysis::heads::{Head, HeadLabel, alignment_heads};
@@ -67,7 +67,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let hint = format!("--monotone, or: crosslens align {} --corpus FILE --gold FILE --heads auto", arguments.model.display());
         return Err(Failure::usage(message).hint(hint));
     }
-    let mut explained = explained(arguments)?;
+    let options = Options {
+        held_out: true,
+        bootstrap: arguments.bootstrap.into(),
+        seed: arguments.seed,
+        causal: arguments.causal_samples,
+        n_threads: arguments.threads,
+        ..Options::default()
+    };
+    let mut explained = explained(&arguments.model, arguments.corpus.as_deref(), arguments.self_attention, "heads", &options)?;
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
     if let Some(path) = &arguments.save {
         explained.save(path)?;
@@ -85,40 +93,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn explained(arguments: &Arguments) -> Result<Explained, Failure> {
-    let options = Options {
-        held_out: true,
-        bootstrap: arguments.bootstrap.into(),
-        seed: arguments.seed,
-        causal: arguments.causal_samples,
-        n_threads: arguments.threads,
-        ..Options::default()
-    };
+/// Explains a model that can be run, on a corpus or on fresh sentences of its task.
+pub(crate) fn explained(
+    path: &Path,
+    corpus: Option<&Path>,
+    self_attention: bool,
+    command: &str,
+    options: &Options,
+) -> Result<Explained, Failure> {
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
-    let opened = if ImportedModel::is_at(&arguments.model) {
-        let attention = if arguments.self_attention { Attention::All } else { Attention::Cross };
-        Opened::Imported(Box::new(ImportedModel::open(&arguments.model, attention)?))
+    let opened = if ImportedModel::is_at(path) {
+        let attention = if self_attention { Attention::All } else { Attention::Cross };
+        Opened::Imported(Box::new(ImportedModel::open(path, attention)?))
     } else {
-        Opened::open(&arguments.model)?
+        Opened::open(path)?
     };
     match opened {
         Opened::Imported(model) => {
-            let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "heads")?;
-            let sentences = model.sentences(corpus, arguments.threads)?;
+            let corpus = corpus_of_imported(corpus, path, command)?;
+            let sentences = model.sentences(corpus, options.n_threads)?;
             if sentences.len() < 2 {
                 let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
                 return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
             }
-            Ok(model.explain(&sentences, None, &options, None, &mut show)?)
+            Ok(model.explain(&sentences, None, options, None, &mut show)?)
         }
         Opened::Model(model) => {
-            let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, RUN_SENTENCES)?;
-            Ok(model.explain(&sentences, None, &options, None, &mut show)?)
+            let sentences = Sentences::choose(&model, corpus, options.seed, RUN_SENTENCES)?;
+            Ok(model.explain(&sentences, None, options, None, &mut show)?)
         }
         Opened::Recording(_) => {
-            let message = format!("`{}` is a recording, which cannot be run again with a head changed", arguments.model.display());
-            Err(Failure::refused(message).hint(format!("crosslens explain {}", arguments.model.display())))
+            let message = format!("`{}` is a recording, which cannot be run again with a head changed", path.display());
+            Err(Failure::refused(message).hint(format!("crosslens explain {}", path.display())))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod align;
 pub(crate) mod attend;
+pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod explain;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Attend(Box<attend::Arguments>),
     Heads(heads::Arguments),
     Align(align::Arguments),
+    Compare(compare::Arguments),
     Translate(translate::Arguments),
     Report(report::Arguments),
     Figure(figure::Arguments),
@@ -47,6 +49,7 @@ impl Command {
             Self::Explain(arguments) => explain::run(arguments),
             Self::Attend(arguments) => attend::run(arguments),
             Self::Heads(arguments) => heads::run(arguments),
+            Self::Compare(arguments) => compare::run(arguments),
             Self::Align(arguments) => align::run(arguments),
             Self::Translate(arguments) => translate::run(arguments),
             Self::Report(arguments) => report::run(arguments),

@@ -270,3 +270,36 @@ fn one_sentence_is_explained_among_others_or_by_sums() {
     assert_eq!(report["corpus"]["pairs"], 1);
     snapshot("one sentence alone", folder, &["explain", "t5", "--source", "w5 w6 w7"]);
 }
+
+/// A model has changed nothing against itself; against one whose keys are others it has, head by head.
+#[test]
+fn two_models_are_compared_head_by_head() {
+    let folder = folder();
+    let folder = folder.path();
+    let compare = |other: &str| -> Value {
+        let lines = lines(&succeed(folder, &["compare", "t5", other, "--corpus", "pairs.tsv", "--json"]));
+        serde_json::from_str(&lines[0]).expect("JSON")
+    };
+    let same = compare("t5");
+    let same = same["changes"].as_array().expect("heads");
+    assert_eq!(same.len(), 8);
+    assert!(same.iter().all(|change| change["moved"] == 0.0 && change["before"] == change["after"]));
+
+    // The keys of layer 1 take the place of those of layer 0 and the other way round.
+    std::fs::create_dir(folder.join("turned")).expect("a folder");
+    for file in ["config.json", "generation_config.json", "tokenizer.json"] {
+        std::fs::copy(folder.join("t5").join(file), folder.join("turned").join(file)).expect("a copy");
+    }
+    let weights = std::fs::read(folder.join("t5/model.safetensors")).expect("weights");
+    let [a, b] = [0, 1].map(|layer| format!("decoder.block.{layer}.layer.1.EncDecAttention.k.weight"));
+    let header = 8 + u64::from_le_bytes(weights[..8].try_into().expect("eight bytes")) as usize;
+    let text = String::from_utf8(weights[8..header].to_vec()).expect("a header");
+    let text = text.replace(&a, "X").replace(&b, &a).replace('X', &b);
+    assert_eq!(text.len() + 8, header, "the names are as long");
+    let turned = [&weights[..8], text.as_bytes(), &weights[header..]].concat();
+    std::fs::write(folder.join("turned/model.safetensors"), turned).expect("weights");
+    let other = compare("turned");
+    let moved: Vec<f64> =
+        other["changes"].as_array().expect("heads").iter().map(|change| change["moved"].as_f64().expect("a share")).collect();
+    assert!(moved.iter().all(|&moved| moved > 0.0), "{moved:?}");
+}
