@@ -29,4 +29,4 @@ pub use showing::{ShowError, ShowOptions, Shown, curves};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, tasks, train};
-pub use crosslens_pretrained::{Decoding, EarlyStopping, Sampling};
+pub use crosslens_pretrained::{Decoding, EarlyStopping, PretrainedError, Sampling};

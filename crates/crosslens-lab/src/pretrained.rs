@@ -78,6 +78,7 @@ impl PretrainedModel {
 
     /// A source as the encoder reads it, checked.
     pub fn source(&self, text: &str) -> Result<Encoded, PretrainedModelError> {
+        refuse_blank("source", text)?;
         let encoded = self.text.encode_source(text)?;
         self.model().check_source(&encoded.ids)?;
         Ok(encoded)
@@ -85,6 +86,7 @@ impl PretrainedModel {
 
     /// A target as the decoder should write it, checked.
     pub fn target(&self, text: &str) -> Result<Encoded, PretrainedModelError> {
+        refuse_blank("target", text)?;
         let encoded = self.text.encode_target(text)?;
         self.model().check_fed(&encoded.ids)?;
         Ok(encoded)
@@ -117,4 +119,9 @@ impl PretrainedModel {
         let written = self.model().write_all(sources, &how, n_threads).map_err(refused)?;
         Ok(written.into_iter().map(|written| written.tokens).collect())
     }
+}
+
+/// A tokenizer makes an end token of nothing, and a model a text of that.
+fn refuse_blank(side: &'static str, text: &str) -> Result<(), PretrainedError> {
+    if text.trim().is_empty() { Err(PretrainedError::Empty { side }) } else { Ok(()) }
 }

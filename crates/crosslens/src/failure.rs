@@ -12,7 +12,8 @@ use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
 use crosslens_lab::{
-    AlignError, AttendError, OpenError, PretrainedModelError, RecordRunError, RecordedTrainError, SentencesError, ShowError,
+    AlignError, AttendError, OpenError, PretrainedError, PretrainedModelError, RecordRunError, RecordedTrainError, SentencesError,
+    ShowError,
 };
 use crosslens_server::{LibraryError, ServerError};
 
@@ -129,7 +130,16 @@ impl From<RecordedTrainError> for Failure {
 
 impl From<PretrainedModelError> for Failure {
     fn from(error: PretrainedModelError) -> Self {
-        Self::of(&error)
+        let failure = Self::of(&error);
+        match error {
+            PretrainedModelError::Model(PretrainedError::NotAModel { .. }) => {
+                failure.hint("a folder of Hugging Face's with config.json, weights and tokenizer")
+            }
+            PretrainedModelError::Model(PretrainedError::UnknownToken { .. }) => {
+                failure.hint("the tokenizer beside the model has more tokens than it: they do not belong together")
+            }
+            _ => failure,
+        }
     }
 }
 

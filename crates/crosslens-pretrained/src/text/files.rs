@@ -23,6 +23,10 @@ pub(super) fn model_bytes(path: &Path) -> Result<Vec<u8>, TokenizerError> {
 
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, TokenizerError> {
     let failed = |source| TokenizerError::Read { path: path.to_owned(), source };
+    // Before it is opened: a pipe would wait for ever.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(failed(std::io::Error::other("it is not a file")));
+    }
     let file = File::open(path).map_err(failed)?;
     let n_bytes = file.metadata().map_err(failed)?.len();
     if n_bytes > limit {

@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// Pairs and links are kept in memory.
+const MAX_BYTES: u64 = 1 << 28;
+
 #[derive(Clone)]
 struct Heads(AlignHeads);
 
@@ -150,8 +153,14 @@ fn print_soft(aligned: &Aligned) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A whole file; devices, pipes and what is too long to be kept in memory are refused before they are read.
 fn read_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::refused(format!("cannot read `{}`: {error}", path.display())))
+    let refused = |what: String| Failure::refused(format!("cannot read `{}`: {what}", path.display()));
+    let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
+    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+        return Err(refused(format!("it is not a file of at most {MAX_BYTES} bytes")));
+    }
+    std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))
 }
 
 fn read_pairs(path: &Path) -> Result<Vec<(String, String)>, Failure> {

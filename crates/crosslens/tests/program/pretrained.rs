@@ -255,6 +255,8 @@ fn what_cannot_be_aligned_is_refused() {
     snapshot("align by a head that is not there", folder, &["align", "t5", "--corpus", "pairs.tsv", "--heads", "7.0"]);
     std::fs::write(folder.join("gold"), "0-0\n").expect("gold");
     snapshot("align against too little gold", folder, &["align", "t5", "--corpus", "pairs.tsv", "--gold", "gold"]);
+    snapshot("align against a device", folder, &["align", "t5", "--corpus", "pairs.tsv", "--gold", "/dev/zero"]);
+    snapshot("attend to nothing", folder, &["attend", "t5", "--source", " ", "-o", "x.npz"]);
     snapshot("align with a kind of joining", folder, &["align", "t5", "--corpus", "pairs.tsv", "--reverse", "t5", "--symmetrise", "x"]);
 }
 
