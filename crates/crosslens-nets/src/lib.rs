@@ -4,6 +4,7 @@ pub mod fixed_points;
 pub mod imported;
 pub mod network;
 mod random;
+pub mod search;
 mod subject;
 pub mod tasks;
 pub mod train;

@@ -74,6 +74,19 @@ pub(crate) struct AttentionTrace<F> {
 pub(crate) struct Sides<'a> {
     pub(crate) source: &'a Packing,
     pub(crate) target: &'a Packing,
+    /// Target sentence → the source it is written for; `None` where each has its own.
+    pub(crate) origins: Option<&'a [usize]>,
+}
+
+impl<'a> Sides<'a> {
+    /// Each target with its own source.
+    pub(crate) fn paired(source: &'a Packing, target: &'a Packing) -> Self {
+        Self { source, target, origins: None }
+    }
+
+    fn origin(&self, sentence: usize) -> usize {
+        self.origins.map_or(sentence, |origins| origins[sentence])
+    }
 }
 
 impl Attention {
@@ -141,14 +154,32 @@ impl Attention {
             trace.summaries.resize(n_target * self.heads * self.d_value, F::ZERO);
             trace.d_summaries.resize(n_target * self.heads * self.d_value, F::ZERO);
         }
+        self.reserve_weights(trace, sides);
+        zeroed(&mut trace.d_vector, if self.vector.is_some() { self.d_head } else { 0 });
+    }
+
+    fn reserve_weights<F: Real>(&self, trace: &mut AttentionTrace<F>, sides: Sides<'_>) {
         trace.offsets.clear();
         let mut total = 0;
-        for (source, target) in sides.source.lengths.iter().zip(&sides.target.lengths) {
+        for (sentence, target) in sides.target.lengths.iter().enumerate() {
             trace.offsets.push(total);
-            total += self.heads * source * target;
+            total += self.heads * sides.source.lengths[sides.origin(sentence)] * target;
         }
         trace.weights.resize(total, F::ZERO);
-        zeroed(&mut trace.d_vector, if self.vector.is_some() { self.d_head } else { 0 });
+    }
+
+    /// Makes room for other queries to the same keys, without gradients.
+    pub(crate) fn reserve_queries<F: Real>(&self, trace: &mut AttentionTrace<F>, sides: Sides<'_>) {
+        let n_target = sides.target.n_rows();
+        trace.query_states.resize(n_target * self.d_query_state, F::ZERO);
+        trace.contexts.resize(n_target * self.d_context, F::ZERO);
+        if self.query.is_some() {
+            trace.queries.resize(n_target * self.heads * self.d_head, F::ZERO);
+        }
+        if self.mix.is_some() {
+            trace.summaries.resize(n_target * self.heads * self.d_value, F::ZERO);
+        }
+        self.reserve_weights(trace, sides);
     }
 
     /// Keys and values of all source rows, from the key states.
@@ -288,11 +319,12 @@ impl Attention {
     }
 
     fn place(&self, sides: Sides<'_>, sentence: usize, steps: &Range<usize>) -> Place {
+        let origin = sides.origin(sentence);
         Place {
             target_row: sides.target.sentence_rows(sentence).start + steps.start,
-            source_row: sides.source.sentence_rows(sentence).start,
+            source_row: sides.source.sentence_rows(origin).start,
             m: steps.len(),
-            n_keys: sides.source.lengths[sentence],
+            n_keys: sides.source.lengths[origin],
             n_queries: sides.target.lengths[sentence],
             first_step: steps.start,
         }
@@ -403,7 +435,7 @@ impl Attention {
 
     /// One sentence's weights, `[head, target step, source step]`.
     pub(crate) fn weights_of<'a, F>(&self, trace: &'a AttentionTrace<F>, sides: Sides<'_>, sentence: usize) -> &'a [F] {
-        let len = self.heads * sides.source.lengths[sentence] * sides.target.lengths[sentence];
+        let len = self.heads * sides.source.lengths[sides.origin(sentence)] * sides.target.lengths[sentence];
         &trace.weights[trace.offsets[sentence]..][..len]
     }
 }

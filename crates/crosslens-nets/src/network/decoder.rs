@@ -121,6 +121,23 @@ impl Decoder {
         }
     }
 
+    /// After a step on its own: goes on with `packing`'s sentences, each from where the sentence `rows` names has come to.
+    pub(crate) fn go_on<F: Real>(&self, trace: &mut DecoderTrace<F>, rows: &[usize], packing: &Packing) {
+        let n = self.n();
+        let reached: Vec<_> = self.layers.iter().zip(&mut trace.layers).map(|(layer, trace)| layer.take_states(trace)).collect();
+        let attentional = std::mem::take(&mut trace.attentional);
+        self.reserve(trace, packing, None);
+        for (layer, (hidden, cells)) in trace.layers.iter_mut().zip(&reached) {
+            gather(&mut layer.start, hidden, rows, n);
+            if !cells.is_empty() {
+                gather(&mut layer.start_cell, cells, rows, n);
+            }
+        }
+        if self.d_feed > 0 && self.family == Family::Luong {
+            gather(&mut trace.feed, &attentional, rows, n);
+        }
+    }
+
     /// Runs on the tokens in `trace.fed`.
     pub(crate) fn forward_known<F: Real>(
         &self,
@@ -171,7 +188,7 @@ impl Decoder {
         }
     }
 
-    fn forward_step<F: Real>(
+    pub(crate) fn forward_step<F: Real>(
         &self,
         trace: &mut DecoderTrace<F>,
         attention: &mut AttentionTrace<F>,
@@ -269,7 +286,7 @@ impl Decoder {
     }
 
     /// The readout's input for the selected rows.
-    fn assemble<F: Real>(
+    pub(crate) fn assemble<F: Real>(
         &self,
         trace: &mut DecoderTrace<F>,
         attention: &AttentionTrace<F>,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crosslens_analysis::Pair;
+use crosslens_analysis::{Pair, Probe};
 use crosslens_kernels::{Packed, Real, Threads, add};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,33 @@ pub(crate) struct Shared<F> {
 }
 
 impl<F: Real> Shared<F> {
+    /// Made to read any tokens, in sentences of up to `n_steps`.
+    pub(crate) fn for_all_tokens(network: &Network, weights: &[F], n_steps: usize, threads: &Threads) -> Self {
+        let mut shared = Self::default();
+        shared.source_tokens.collect(&network.source_space, true, std::iter::empty());
+        shared.target_tokens.collect(&network.target_space, true, std::iter::empty());
+        shared.refresh(network, weights, n_steps, false, None, threads);
+        shared
+    }
+
+    pub(crate) fn context<'a>(&'a self, network: &'a Network, weights: &'a [F]) -> Context<'a, F> {
+        Context { layout: &network.layout, weights, prepared: &self.prepared }
+    }
+
+    /// Packs the weights and computes the tables of the tokens collected.
+    fn refresh(&mut self, network: &Network, weights: &[F], n_steps: usize, with_gradient: bool, probe: Option<Probe>, threads: &Threads) {
+        let Self { prepared, source_tokens, target_tokens, tables, encoded } = self;
+        prepared.refresh(&network.maps, &network.layout, weights, with_gradient, threads);
+        encoded.refresh(network.config.positions.zip(network.rotation()), network.d_input(), n_steps);
+        let context = Context { layout: &network.layout, weights, prepared };
+        tables.resize_with(network.decoder_table() + 1, Table::default);
+        let (source_tokens, target_tokens, encoded) = (&*source_tokens, &*target_tokens, &encoded.rows);
+        threads.for_each(tables, |number, table| {
+            let (layer, space, local) = network.table(number, source_tokens, target_tokens);
+            table.refresh(layer, space, local, encoded, context, probe);
+        });
+    }
+
     pub(crate) fn table_len(&self) -> usize {
         self.tables.iter().map(Table::len).sum()
     }
@@ -169,24 +196,13 @@ impl<F: Real> Engine<F> {
         hook: Option<&dyn Hook<F>>,
     ) {
         let Self { threads, shared, .. } = self;
-        let Shared { prepared, source_tokens, target_tokens, tables, encoded } = shared;
-        prepared.refresh(&network.maps, &network.layout, weights, with_gradient, threads);
-        source_tokens.collect(&network.source_space, false, pairs.iter().flat_map(|pair| pair.source.iter().copied()));
+        shared.source_tokens.collect(&network.source_space, false, pairs.iter().flat_map(|pair| pair.source.iter().copied()));
         let all = feeding == Feeding::Free;
         let targets = pairs.iter().flat_map(|pair| pair.target.iter().copied());
         let given = hook.into_iter().flat_map(|hook| (0..pairs.len()).flat_map(|sentence| hook.fed(sentence).unwrap_or_default()).copied());
-        target_tokens.collect(&network.target_space, all, targets.chain(given));
+        shared.target_tokens.collect(&network.target_space, all, targets.chain(given));
         let n_steps = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).max().unwrap_or(0);
-        encoded.refresh(network.config.positions.zip(network.rotation()), network.d_input(), n_steps);
-
-        let probe = hook.and_then(Hook::probe);
-        let context = Context { layout: &network.layout, weights, prepared };
-        tables.resize_with(network.decoder_table() + 1, Table::default);
-        let (source_tokens, target_tokens, encoded) = (&*source_tokens, &*target_tokens, &encoded.rows);
-        threads.for_each(tables, |number, table| {
-            let (layer, space, local) = network.table(number, source_tokens, target_tokens);
-            table.refresh(layer, space, local, encoded, context, probe);
-        });
+        shared.refresh(network, weights, n_steps, with_gradient, hook.and_then(Hook::probe), threads);
     }
 
     fn sum_gradients(&mut self, network: &Network, weights: &[F]) {

@@ -111,6 +111,12 @@ impl Layer {
         (self.cell == Cell::Lstm).then_some(&trace.extra[..])
     }
 
+    /// The states of all rows and, of an LSTM, their cells; the trace must be given room again before it is used.
+    pub(crate) fn take_states<F>(&self, trace: &mut Trace<F>) -> (Vec<F>, Vec<F>) {
+        let cells = if self.cell == Cell::Lstm { std::mem::take(&mut trace.extra) } else { Vec::new() };
+        (std::mem::take(&mut trace.hidden), cells)
+    }
+
     fn is_recurrent(&self) -> bool {
         self.hidden.is_some()
     }

@@ -24,6 +24,7 @@ mod readout;
 mod recurrence;
 mod rows;
 pub(crate) mod shard;
+mod stepping;
 
 use crosslens_analysis::Token;
 use crosslens_kernels::Real;
@@ -35,6 +36,7 @@ pub use engine::{Engine, Feeding};
 pub use layout::{Layout, Tensor};
 pub use observe::Observation;
 pub use recurrence::{ConstantInput, Place, Recurrence, RecurrenceError};
+pub use stepping::{Stepper, Stepping};
 
 pub(crate) use cells::gru_reset_after_forward;
 pub(crate) use packing::Packing;

@@ -73,7 +73,7 @@ impl<F: Real> Shard<F> {
 
     /// What happened to a sentence, but for its logits.
     pub(crate) fn observe(&self, network: &Network, sentence: usize) -> Observation<F> {
-        let sides = Sides { source: &self.source, target: &self.target };
+        let sides = Sides::paired(&self.source, &self.target);
         let (n, d_key) = (network.config.hidden, network.config.d_key());
         let rows = sides.target.sentence_rows(sentence);
         let mut observation = Observation { predicted: self.predicted[rows.clone()].to_vec(), ..Observation::default() };

@@ -69,21 +69,13 @@ impl<F: Real> Shard<F> {
         self.encode(network, shared, context, dropout);
         self.hand_over(network, context);
 
-        let sides = Sides { source: &self.source, target: &self.target };
+        self.read_keys(network, context);
+
+        let sides = Sides::paired(&self.source, &self.target);
         let (table, local, hook) = (&shared.tables[network.decoder_table()], &shared.target_tokens, job.shard_hook());
         let input = DecoderInput { sides, context, table, local, dropout, hook };
-        if let Some(attention) = &network.decoder.attention {
-            attention.reserve(&mut self.attention, sides);
-            let d_key = network.config.d_key();
-            let top = network.encoder.len() - 1;
-            let outputs = self.encoder[top].outputs(&network.encoder[top]);
-            for (row, state) in outputs.chunks_exact(d_key).enumerate() {
-                self.attention.key_states[self.source.to_sentence[row] * d_key..][..d_key].copy_from_slice(state);
-            }
-            attention.read_keys(&mut self.attention, context);
-            if let Some(hook) = hook {
-                attention.replace_values(&mut self.attention, sides, context, hook);
-            }
+        if let (Some(attention), Some(hook)) = (&network.decoder.attention, hook) {
+            attention.replace_values(&mut self.attention, sides, context, hook);
         }
         match job.feeding {
             Feeding::Forced => network.decoder.forward_known(&mut self.decoder, &mut self.attention, input),
@@ -109,13 +101,39 @@ impl<F: Real> Shard<F> {
         self.judge(loss)
     }
 
-    fn arrange(&mut self, network: &Network, job: Job<'_, F>) {
-        let pairs = job.pairs;
-        self.source.arrange(pairs.iter().map(|pair| pair.source.len()));
-        self.target.arrange(pairs.iter().map(|pair| pair.target.len()));
-        self.source.tokens(&mut self.source_tokens, |sentence| &pairs[sentence].source);
+    /// Reads sources alone, to write for them step by step: the target becomes one step for each.
+    pub(crate) fn read_sources(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, sources: &[&[Token]]) {
+        self.arrange_sources(sources.len(), |sentence| sources[sentence]);
+        self.target.arrange(sources.iter().map(|_| 1));
+        self.encode(network, shared, context, None);
+        self.hand_over(network, context);
+        self.read_keys(network, context);
+    }
+
+    fn arrange_sources<'a>(&mut self, n_sentences: usize, source: impl Fn(usize) -> &'a [Token]) {
+        self.source.arrange((0..n_sentences).map(|sentence| source(sentence).len()));
+        self.source.tokens(&mut self.source_tokens, source);
         self.reversed_tokens.clear();
         self.reversed_tokens.extend(self.source.reversed.iter().map(|&row| self.source_tokens[row]));
+    }
+
+    /// The states that are asked, from the encoder's outputs.
+    fn read_keys(&mut self, network: &Network, context: Context<'_, F>) {
+        let Some(attention) = &network.decoder.attention else { return };
+        attention.reserve(&mut self.attention, Sides::paired(&self.source, &self.target));
+        let d_key = network.config.d_key();
+        let top = network.encoder.len() - 1;
+        let outputs = self.encoder[top].outputs(&network.encoder[top]);
+        for (row, state) in outputs.chunks_exact(d_key).enumerate() {
+            self.attention.key_states[self.source.to_sentence[row] * d_key..][..d_key].copy_from_slice(state);
+        }
+        attention.read_keys(&mut self.attention, context);
+    }
+
+    fn arrange(&mut self, network: &Network, job: Job<'_, F>) {
+        let pairs = job.pairs;
+        self.arrange_sources(pairs.len(), |sentence| &pairs[sentence].source);
+        self.target.arrange(pairs.iter().map(|pair| pair.target.len()));
         self.targets.clear();
         pairs.iter().for_each(|pair| self.targets.extend_from_slice(&pair.target));
 
@@ -197,7 +215,7 @@ impl<F: Real> Shard<F> {
         gradient: &mut [F],
     ) {
         let Self { source, target, encoder, attention, decoder, scratch, .. } = self;
-        let sides = Sides { source, target };
+        let sides = Sides::paired(source, target);
         let table = network.decoder_table();
         let input = DecoderInput { sides, context, table: &shared.tables[table], local: &shared.target_tokens, dropout, hook: None };
         let (parameters, tables) = gradient.split_at_mut(network.layout.len());

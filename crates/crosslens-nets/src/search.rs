@@ -1,0 +1,360 @@
+//! Writing a target for each source: the likeliest word at every step, or several hypotheses side by side.
+
+use crosslens_analysis::Token;
+use crosslens_kernels::{Real, Threads, log_sum_exp};
+
+use crate::network::{Network, Stepper, Stepping};
+
+/// How targets are searched for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Search {
+    /// Hypotheses followed side by side; 1 takes the likeliest word at every step.
+    pub beams: usize,
+    /// A hypothesis of `n` tokens is rated by its log probability over `n` to this power; 0 rates by the probability alone.
+    pub length_penalty: f64,
+    /// Hypotheses to return for each source, at most as many as there are beams.
+    pub n_best: usize,
+    /// The token that ends a target.
+    pub end: Token,
+    /// A target has at most this many tokens and `steps_per_source` for each of its source's, its end included.
+    pub steps: usize,
+    /// See `steps`.
+    pub steps_per_source: usize,
+}
+
+impl Search {
+    /// The likeliest word at every step, up to twice the source's tokens and ten more.
+    pub fn greedy(end: Token) -> Self {
+        Self { beams: 1, length_penalty: 1.0, n_best: 1, end, steps: 10, steps_per_source: 2 }
+    }
+
+    /// Most tokens of the target for a source of so many.
+    pub fn most_tokens(&self, n_source: usize) -> usize {
+        (self.steps + self.steps_per_source * n_source).max(1)
+    }
+
+    fn rate(&self, log_probability: f64, n_tokens: usize) -> f64 {
+        log_probability / (n_tokens.max(1) as f64).powf(self.length_penalty)
+    }
+}
+
+/// A target somebody may want.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hypothesis<F> {
+    /// Its tokens, the end included where it was reached.
+    pub tokens: Vec<Token>,
+    /// Of each token, the natural logarithm of its probability.
+    pub log_probabilities: Vec<f64>,
+    /// What it is rated by.
+    pub score: f64,
+    /// `[target step, head, source step]`: the weights with which each token was written; empty without attention.
+    pub attention: Vec<F>,
+}
+
+impl<F> Hypothesis<F> {
+    fn start() -> Self {
+        Self { tokens: Vec::new(), log_probabilities: Vec::new(), score: 0.0, attention: Vec::new() }
+    }
+
+    /// Logarithm of the probability of all tokens.
+    pub fn log_probability(&self) -> f64 {
+        self.log_probabilities.iter().sum()
+    }
+}
+
+/// Sources that are written for together.
+const GROUP: usize = 32;
+
+/// The best hypotheses for each source, the best first.
+///
+/// A source's result does not depend on the others, nor on the threads. Panics where [`Stepper::start`] does, and if there are no beams.
+pub fn search<F: Real>(
+    network: &Network,
+    weights: &[F],
+    sources: &[Vec<Token>],
+    how: &Search,
+    threads: &Threads,
+) -> Vec<Vec<Hypothesis<F>>> {
+    let longest = sources.iter().map(Vec::len).max().unwrap_or(0);
+    if longest == 0 {
+        return Vec::new();
+    }
+    let stepper = Stepper::new(network, weights, longest.max(how.most_tokens(longest)), threads);
+    write(&stepper, network.start_token(), sources, how, threads)
+}
+
+/// The same with a network that is ready.
+pub fn write<F: Real>(
+    stepper: &Stepper<'_, F>,
+    start: Token,
+    sources: &[Vec<Token>],
+    how: &Search,
+    threads: &Threads,
+) -> Vec<Vec<Hypothesis<F>>> {
+    assert!(how.beams > 0, "there is at least one beam");
+    // Sources of like length end at about the same step.
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    order.sort_by_key(|&number| std::cmp::Reverse(sources[number].len()));
+    let mut groups: Vec<(&[usize], Vec<Vec<Hypothesis<F>>>)> = order.chunks(GROUP).map(|group| (group, Vec::new())).collect();
+    threads.for_each(&mut groups, |_, (group, written)| {
+        let sources: Vec<&[Token]> = group.iter().map(|&number| &sources[number][..]).collect();
+        *written = Group::new(&sources, how).write(stepper.start(&sources), start);
+    });
+    let mut results: Vec<Vec<Hypothesis<F>>> = sources.iter().map(|_| Vec::new()).collect();
+    for (group, written) in groups {
+        group.iter().zip(written).for_each(|(&number, hypotheses)| results[number] = hypotheses);
+    }
+    results
+}
+
+/// What is being written for some sources.
+struct Group<'a, F> {
+    how: &'a Search,
+    /// By source.
+    most_tokens: Vec<usize>,
+    finished: Vec<Vec<Hypothesis<F>>>,
+    /// Row → its hypothesis; rows of one source stand together, the best first.
+    running: Vec<Hypothesis<F>>,
+}
+
+/// A word that could come next.
+#[derive(Clone, Copy)]
+struct Candidate {
+    row: usize,
+    token: Token,
+    /// Of the token alone, and of the hypothesis with it.
+    log_probability: f64,
+    total: f64,
+}
+
+impl<'a, F: Real> Group<'a, F> {
+    fn new(sources: &[&[Token]], how: &'a Search) -> Self {
+        Self {
+            how,
+            most_tokens: sources.iter().map(|source| how.most_tokens(source.len())).collect(),
+            finished: sources.iter().map(|_| Vec::new()).collect(),
+            running: sources.iter().map(|_| Hypothesis::start()).collect(),
+        }
+    }
+
+    fn write(mut self, mut stepping: Stepping<'_, F>, start: Token) -> Vec<Vec<Hypothesis<F>>> {
+        while !self.running.is_empty() {
+            let fed: Vec<Token> = self.running.iter().map(|hypothesis| hypothesis.tokens.last().copied().unwrap_or(start)).collect();
+            let n_rows = fed.len();
+            let logits = stepping.step(&fed);
+            let n_words = logits.len() / n_rows;
+            let candidates: Vec<Vec<Candidate>> =
+                logits.chunks_exact_mut(n_words).enumerate().map(|(row, logits)| self.candidates(row, logits)).collect();
+            let rows = self.choose(&stepping, candidates);
+            stepping.keep(&rows);
+        }
+        let n_best = self.how.n_best.clamp(1, self.how.beams);
+        for hypotheses in &mut self.finished {
+            hypotheses.sort_by(|a, b| b.score.total_cmp(&a.score));
+            hypotheses.truncate(n_best);
+        }
+        self.finished
+    }
+
+    /// The likeliest continuations of a row, the best first: enough of them that the end may be among them.
+    fn candidates(&self, row: usize, logits: &mut [F]) -> Vec<Candidate> {
+        let wanted = if self.how.beams == 1 { 1 } else { self.how.beams + 1 };
+        let best = highest(logits, wanted);
+        let kept: Vec<f64> = best.iter().map(|&token| logits[token as usize].to_f64()).collect();
+        let total = log_sum_exp(logits).to_f64();
+        let before = self.running[row].log_probability();
+        best.iter()
+            .zip(kept)
+            .map(|(&token, logit)| {
+                let log_probability = logit - total;
+                Candidate { row, token, log_probability, total: before + log_probability }
+            })
+            .collect()
+    }
+
+    /// Takes the best continuations of every source; returns the rows they go on from.
+    fn choose(&mut self, stepping: &Stepping<'_, F>, mut candidates: Vec<Vec<Candidate>>) -> Vec<usize> {
+        let mut running = Vec::with_capacity(self.running.len());
+        let mut rows = Vec::with_capacity(self.running.len());
+        let mut first = 0;
+        while first < candidates.len() {
+            let source = stepping.origin(first);
+            let end = (first..candidates.len()).find(|&row| stepping.origin(row) != source).unwrap_or(candidates.len());
+            let mut of_source: Vec<Candidate> = candidates[first..end].iter_mut().flat_map(std::mem::take).collect();
+            of_source.sort_by(|a, b| b.total.total_cmp(&a.total).then(a.row.cmp(&b.row)).then(a.token.cmp(&b.token)));
+            if of_source.is_empty() {
+                // No logit is a number: what there is must do.
+                self.finished[source].push(self.running[first].clone());
+            }
+            let mut n_running = 0;
+            for (rank, candidate) in of_source.iter().enumerate() {
+                let is_end = candidate.token == self.how.end;
+                if n_running == self.how.beams {
+                    break;
+                }
+                // An end that is not among the best is no reason to stop there.
+                if is_end && rank >= self.how.beams {
+                    continue;
+                }
+                let hypothesis = self.extended(stepping, candidate);
+                if is_end || hypothesis.tokens.len() >= self.most_tokens[source] {
+                    self.finished[source].push(hypothesis);
+                } else {
+                    running.push(hypothesis);
+                    rows.push(candidate.row);
+                    n_running += 1;
+                }
+            }
+            if self.finished[source].len() >= self.how.beams {
+                running.truncate(running.len() - n_running);
+                rows.truncate(rows.len() - n_running);
+            }
+            first = end;
+        }
+        self.running = running;
+        rows
+    }
+
+    fn extended(&self, stepping: &Stepping<'_, F>, candidate: &Candidate) -> Hypothesis<F> {
+        let mut hypothesis = self.running[candidate.row].clone();
+        hypothesis.tokens.push(candidate.token);
+        hypothesis.log_probabilities.push(candidate.log_probability);
+        hypothesis.score = self.how.rate(candidate.total, hypothesis.tokens.len());
+        hypothesis.attention.extend_from_slice(stepping.attention(candidate.row));
+        hypothesis
+    }
+}
+
+/// The tokens of the `n` highest logits, the highest first, the lower token among equals; NaN never wins.
+fn highest<F: Real>(logits: &[F], n: usize) -> Vec<Token> {
+    let mut best: Vec<(F, Token)> = Vec::with_capacity(n + 1);
+    let mut floor = F::of(f64::NEG_INFINITY);
+    for (token, &logit) in logits.iter().enumerate() {
+        if logit > floor || (best.len() < n && !logit.to_f64().is_nan()) {
+            let place = best.partition_point(|&(other, _)| other >= logit);
+            best.insert(place, (logit, token as Token));
+            best.truncate(n);
+            if best.len() == n {
+                floor = best[n - 1].0;
+            }
+        }
+    }
+    best.into_iter().map(|(_, token)| token).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crosslens_analysis::Pair;
+
+    use super::*;
+    use crate::network::{Cell, Engine, Family, Feeding, Inputs, NetworkConfig, Score};
+
+    const END: Token = 4;
+
+    fn networks() -> Vec<NetworkConfig> {
+        let small = |family| NetworkConfig { hidden: 6, inputs: Inputs::Embedding { size: 5 }, ..NetworkConfig::of(family) };
+        let mut networks: Vec<NetworkConfig> = Family::ALL.into_iter().map(small).collect();
+        networks.push(NetworkConfig { cell: Cell::Lstm, layers: 2, ..small(Family::Bahdanau) });
+        networks.push(NetworkConfig { input_feeding: true, cell: Cell::GruResetAfter, ..small(Family::Luong) });
+        networks.push(NetworkConfig { score: Some(Score::Qkv), heads: 2, ..small(Family::Aed) });
+        networks.push(NetworkConfig { inputs: Inputs::OneHot { size: 0 }, readout_bias: true, ..small(Family::Ao) });
+        networks
+    }
+
+    fn sources() -> Vec<Vec<Token>> {
+        vec![vec![0, 1, 2], vec![3], vec![2, 2, 0, 1, 3], vec![1, 0]]
+    }
+
+    /// Lively weights, so that the words written differ.
+    fn drawn(config: &NetworkConfig) -> (Network, Vec<f64>) {
+        let network = Network::new(config, 4, 5, 3).expect("a sound network");
+        let weights = network.draw_weights::<f64>(9).into_iter().map(|weight| 3.0 * weight).collect();
+        (network, weights)
+    }
+
+    #[test]
+    fn greedy_steps_are_those_of_a_free_pass_bit_for_bit() {
+        let threads = Threads::new(2).expect("threads");
+        let mut engine = Engine::new(1).expect("an engine");
+        for config in networks() {
+            let (network, weights) = drawn(&config);
+            let how = Search { steps: 6, steps_per_source: 0, end: Token::MAX, ..Search::greedy(END) };
+            let written = search(&network, &weights, &sources(), &how, &threads);
+            let pairs: Vec<Pair> = sources().into_iter().map(|source| Pair { source, target: vec![0; 6] }).collect();
+            for (seen, written) in engine.observe(&network, &weights, &pairs, Feeding::Free).iter().zip(&written) {
+                let [written] = &written[..] else { panic!("one hypothesis") };
+                assert_eq!(written.tokens, seen.predicted, "{config:?}");
+                let heads = if seen.attention.is_empty() { 0 } else { config.heads };
+                let n_source = seen.attention.len() / (6 * heads.max(1));
+                for (step, row) in written.attention.chunks(heads.max(1) * n_source.max(1)).enumerate() {
+                    for (head, row) in row.chunks(n_source).enumerate() {
+                        assert_eq!(row, &seen.attention[(head * 6 + step) * n_source..][..n_source], "{config:?}, step {step}");
+                    }
+                }
+                for (step, (&token, &log)) in written.tokens.iter().zip(&written.log_probabilities).enumerate() {
+                    let logits = &seen.logits[step * 5..][..5];
+                    let total = logits.iter().map(|logit| logit.exp()).sum::<f64>().ln();
+                    assert!((logits[token as usize] - total - log).abs() < 1e-9, "{config:?}, step {step}");
+                }
+            }
+        }
+    }
+
+    /// Every target of up to three tokens, rated one by one.
+    fn exhaustive(network: &Network, weights: &[f64], source: &[Token], how: &Search) -> (Vec<Token>, f64) {
+        let mut engine = Engine::new(1).expect("an engine");
+        let mut best = (Vec::new(), f64::NEG_INFINITY);
+        let mut targets = vec![vec![]];
+        for _ in 0..3 {
+            targets = targets
+                .into_iter()
+                .flat_map(|target: Vec<Token>| {
+                    if target.last() == Some(&END) { vec![target] } else { (0..5).map(|token| [&target[..], &[token]].concat()).collect() }
+                })
+                .collect();
+        }
+        for target in targets {
+            let pair = Pair { source: source.to_vec(), target: target.clone() };
+            let outcome = engine.evaluate(network, weights, &[pair], Feeding::Forced);
+            let score = how.rate(-outcome.loss * target.len() as f64, target.len());
+            if score > best.1 {
+                best = (target, score);
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn wide_beams_find_the_best_of_all_targets() {
+        let threads = Threads::new(1).expect("threads");
+        for config in networks() {
+            let (network, weights) = drawn(&config);
+            for length_penalty in [0.0, 1.0] {
+                let how = Search { beams: 64, n_best: 2, length_penalty, end: END, steps: 3, steps_per_source: 0 };
+                for (source, written) in sources().iter().zip(search(&network, &weights, &sources(), &how, &threads)) {
+                    let (target, score) = exhaustive(&network, &weights, source, &how);
+                    assert_eq!(written[0].tokens, target, "{config:?}");
+                    assert!((written[0].score - score).abs() < 1e-9 && written[0].score >= written[1].score, "{config:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_alone_and_among_others_gives_the_same() {
+        let threads = Threads::new(2).expect("threads");
+        let (network, weights) = drawn(&networks()[3]);
+        let how = Search { beams: 3, n_best: 3, ..Search::greedy(END) };
+        let together = search(&network, &weights, &sources(), &how, &threads);
+        for (source, together) in sources().iter().zip(together) {
+            assert_eq!(search(&network, &weights, std::slice::from_ref(source), &how, &threads)[0], together);
+        }
+        assert!(search(&network, &weights, &[], &how, &threads).is_empty());
+    }
+
+    #[test]
+    fn the_highest_come_first_and_nan_never() {
+        assert_eq!(highest(&[1.0, f64::NAN, 3.0, 3.0, 2.0], 3), [2, 3, 4]);
+        assert_eq!(highest(&[f64::NAN, -1.0], 2), [1]);
+    }
+}
