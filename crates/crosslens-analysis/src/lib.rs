@@ -4,6 +4,7 @@
 pub mod align;
 mod attend;
 mod components;
+pub mod corpus;
 pub mod explain;
 pub mod figure;
 pub mod geometry;
