@@ -7,6 +7,7 @@ mod random;
 pub mod search;
 mod subject;
 pub mod tasks;
+pub mod text;
 pub mod train;
 
 pub use subject::{FedError, Subject};

@@ -92,6 +92,7 @@ pub struct Engine<F> {
     n_shards: usize,
     gradient: Vec<F>,
     scratch: Packed<F>,
+    label_smoothing: F,
 }
 
 /// What a shard leaves behind.
@@ -117,7 +118,18 @@ impl<F: Real> Engine<F> {
             n_shards: 0,
             gradient: Vec::new(),
             scratch: Packed::new(),
+            label_smoothing: F::ZERO,
         }
+    }
+
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// From now on gradients are those of a loss in which this share of the target's probability is spread over all words, and so is the
+    /// loss that comes with them. Evaluations are not changed.
+    pub fn set_label_smoothing(&mut self, share: f64) {
+        self.label_smoothing = F::of(share);
     }
 
     /// Loss and accuracy of a batch.
@@ -166,19 +178,20 @@ impl<F: Real> Engine<F> {
         assert_eq!(weights.len(), network.layout.len(), "weights of another network");
         assert!(pairs.iter().all(|pair| !pair.source.is_empty() && !pair.target.is_empty()), "sentences are not empty");
         self.refresh(network, weights, pairs, feeding, with_gradient, hook);
-        let Self { threads, shared, workspaces, results, n_shards, .. } = self;
+        let Self { threads, shared, workspaces, results, n_shards, label_smoothing, .. } = self;
         let size = pairs.len().div_ceil(MAX_SHARDS).max(SHARD_SENTENCES);
         *n_shards = pairs.len().div_ceil(size);
         results.resize_with((*n_shards).max(results.len()), ShardResult::default);
         let n_words: usize = pairs.iter().map(|pair| pair.target.len()).sum();
         let gradient_weight = with_gradient.then(|| F::of(1.0 / n_words as f64));
+        let label_smoothing = *label_smoothing;
         let context = Context { layout: &network.layout, weights, prepared: &shared.prepared };
         let (shared, workspaces) = (&*shared, &*workspaces);
         threads.for_each(&mut results[..*n_shards], |number, result| {
             let first_sentence = number * size;
             let pairs = &pairs[first_sentence..(first_sentence + size).min(pairs.len())];
             let mut shard = lock(workspaces).pop().unwrap_or_default();
-            let job = Job { pairs, first_sentence, feeding, dropout, gradient_weight, hook };
+            let job = Job { pairs, first_sentence, feeding, dropout, gradient_weight, label_smoothing, hook };
             result.outcome = shard.run(network, shared, context, job, &mut result.gradient);
             look(number, &shard);
             lock(workspaces).push(shard);

@@ -35,6 +35,8 @@ pub(crate) struct ReadoutGradients<'a, F> {
     pub(crate) scratch: &'a mut Packed<F>,
     /// Weight of one row: one over the number of rows of the whole batch.
     pub(crate) row_weight: F,
+    /// Share `ε` of the target's probability that is spread over all words: the loss is `lse(z) − (1 − ε)·z_y − ε·mean(z)`.
+    pub(crate) smoothing: F,
 }
 
 impl Readout {
@@ -69,13 +71,12 @@ impl Readout {
             let from = chunk * CHUNK_ROWS * self.d_input;
             let input = &input[from..from + targets.len() * self.d_input];
             self.logits(input, &mut trace.logits, context);
+            let smoothing = gradients.as_ref().map_or(F::ZERO, |gradients| gradients.smoothing);
             for (logits, &target) in trace.logits.chunks_exact_mut(self.n_words).zip(targets) {
                 predicted.push(likeliest(logits));
-                let of_target = logits[target as usize];
-                trace.losses.push((log_sum_exp(logits) - of_target).to_f64());
-                logits[target as usize] -= F::ONE;
+                trace.losses.push(to_gradient(logits, target as usize, smoothing));
             }
-            if let Some(ReadoutGradients { d_input, gradient, scratch, row_weight }) = &mut gradients {
+            if let Some(ReadoutGradients { d_input, gradient, scratch, row_weight, .. }) = &mut gradients {
                 trace.logits.iter_mut().for_each(|d_logit| *d_logit *= *row_weight);
                 let d_logits = Matrix::new(&trace.logits, targets.len(), self.n_words);
                 let d_input = MatrixMut::new(&mut d_input[from..], targets.len(), self.d_input);
@@ -88,6 +89,22 @@ impl Readout {
         }
         trace.losses.iter().sum()
     }
+}
+
+/// The cross-entropy of a row; its logits become the loss's gradient.
+fn to_gradient<F: Real>(logits: &mut [F], target: usize, smoothing: F) -> f64 {
+    let of_target = logits[target];
+    if smoothing == F::ZERO {
+        let loss = log_sum_exp(logits) - of_target;
+        logits[target] -= F::ONE;
+        return loss.to_f64();
+    }
+    let share = smoothing / F::of(logits.len() as f64);
+    let sum: F = logits.iter().copied().sum();
+    let loss = log_sum_exp(logits) - (F::ONE - smoothing) * of_target - share * sum;
+    logits.iter_mut().for_each(|d_logit| *d_logit -= share);
+    logits[target] -= F::ONE - smoothing;
+    loss.to_f64()
 }
 
 /// The index of the highest logit, the lowest among equals; NaN never wins.

@@ -44,6 +44,8 @@ pub(crate) struct Job<'a, F> {
     pub(crate) dropout: Option<Dropout>,
     /// One over the number of target steps of the whole batch, where a gradient is wanted.
     pub(crate) gradient_weight: Option<F>,
+    /// Share of the target's probability spread over all words, where a gradient is wanted.
+    pub(crate) label_smoothing: F,
     /// Never together with a gradient: the backward pass knows nothing of it.
     pub(crate) hook: Option<&'a dyn Hook<F>>,
 }
@@ -92,6 +94,7 @@ impl<F: Real> Shard<F> {
             gradient,
             scratch: &mut self.scratch,
             row_weight,
+            smoothing: job.label_smoothing,
         });
         let readout = &network.decoder.readout;
         let loss = readout.loss(&mut self.readout, &self.decoder.readout_input, &self.targets, &mut self.predicted, context, gradients);

@@ -1,8 +1,10 @@
 use serde::{Deserialize, Serialize};
 
-use super::{EscanConfig, OneToOneConfig, ScanConfig, SortConfig, Task, TaskError};
+use crate::text::TextFiles;
 
-/// The name of every task, as written in a configuration.
+use super::{CorpusConfig, EscanConfig, OneToOneConfig, ScanConfig, SortConfig, Task, TaskError};
+
+/// The name of every task that needs nothing but its name, as written in a configuration; `corpus` also needs to know which.
 pub const NAMES: &[&str] = &["one-to-one", "sort", "scan", "escan"];
 
 /// Which task to run and how; in a configuration file a table whose `name` is one of [`NAMES`].
@@ -29,6 +31,8 @@ pub enum TaskConfig {
     Scan(ScanConfig),
     /// Several short commands joined into one sentence.
     Escan(EscanConfig),
+    /// Sentences of a parallel corpus.
+    Corpus(CorpusConfig),
 }
 
 impl TaskConfig {
@@ -50,6 +54,7 @@ impl TaskConfig {
             Self::Sort(_) => "sort",
             Self::Scan(_) => "scan",
             Self::Escan(_) => "escan",
+            Self::Corpus(_) => "corpus",
         }
     }
 
@@ -60,7 +65,24 @@ impl TaskConfig {
             Self::Sort(config) => Box::new(config.build()?),
             Self::Scan(config) => Box::new(config.build()),
             Self::Escan(config) => Box::new(config.build()?),
+            Self::Corpus(config) => Box::new(config.build(None)?),
         })
+    }
+
+    /// The task of a run that has begun, with the vocabularies kept in its folder.
+    pub fn build_again(&self, known: Option<TextFiles>) -> Result<Box<dyn Task>, TaskError> {
+        match self {
+            Self::Corpus(config) => Ok(Box::new(config.build(known)?)),
+            other => other.build(),
+        }
+    }
+
+    /// The task of a run that is only looked at: of a corpus, the sentences that the run's folder keeps.
+    pub fn open(&self, known: Option<TextFiles>) -> Result<Box<dyn Task>, TaskError> {
+        match (self, known) {
+            (Self::Corpus(config), Some(known)) => Ok(Box::new(config.open(known)?)),
+            _ => self.build(),
+        }
     }
 }
 

@@ -2,6 +2,12 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
+    /// A corpus that cannot be read or does not fit.
+    #[error("{what}")]
+    Corpus {
+        /// What is wrong and what to do.
+        what: String,
+    },
     /// A number below its least value.
     #[error("`{field}` is {value}; set it to {least} or more")]
     TooSmall {

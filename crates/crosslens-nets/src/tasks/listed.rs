@@ -55,6 +55,17 @@ impl Listed {
         }
         Ok(Self { source, target, train, test, lengths })
     }
+
+    /// Which training pair stands at a place of the stream.
+    pub(super) fn train_number(&self, seed: u64, index: u64) -> usize {
+        let n = self.train.len() as u64;
+        let (round, place) = (index / n, index % n);
+        shuffled(place, n, random::mix(seed ^ random::mix(round))) as usize
+    }
+
+    pub(super) fn train_pair(&self, number: usize) -> &Pair {
+        &self.train[number]
+    }
 }
 
 /// What is wrong with one side of a pair.
@@ -82,18 +93,14 @@ impl Task for Listed {
     fn pair(&self, split: Split, seed: u64, index: u64) -> Pair {
         match split {
             Split::Test => self.test[(index % self.test.len() as u64) as usize].clone(),
-            Split::Train => {
-                let n = self.train.len() as u64;
-                let (round, place) = (index / n, index % n);
-                self.train[shuffled(place, n, random::mix(seed ^ random::mix(round))) as usize].clone()
-            }
+            Split::Train => self.train[self.train_number(seed, index)].clone(),
         }
     }
 }
 
 /// Where `place` goes under a permutation of `0..n` drawn by `key`, without a table: four Feistel rounds on the next larger power of four,
 /// walked until the result is below `n`.
-fn shuffled(place: u64, n: u64, key: u64) -> u64 {
+pub(super) fn shuffled(place: u64, n: u64, key: u64) -> u64 {
     let half = (u64::BITS - (n - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half) - 1;
     let mut place = place;

@@ -4,7 +4,10 @@
 
 use crosslens_analysis::{Pair, Token, Vocabulary};
 
+use crate::text::TextFiles;
+
 mod config;
+mod corpus;
 mod error;
 mod escan;
 mod joining;
@@ -19,6 +22,7 @@ mod sort;
 mod stream;
 
 pub use config::{NAMES, TaskConfig};
+pub use corpus::{CorpusConfig, CorpusTask};
 pub use error::TaskError;
 pub use escan::{Escan, EscanConfig, PERIOD_WORD};
 pub use listed::Listed;
@@ -63,6 +67,22 @@ pub trait Task: Send + Sync {
 
     /// Pair number `index`; the same arguments always give the same pair.
     fn pair(&self, split: Split, seed: u64, index: u64) -> Pair;
+
+    /// A batch of pairs from number `first` on; a task may take them in another order, as long as the same arguments give the same batch.
+    fn batch(&self, split: Split, seed: u64, first: u64, n_pairs: usize, pairs: &mut Vec<Pair>) {
+        pairs.clear();
+        pairs.extend((0..n_pairs as u64).map(|number| self.pair(split, seed, first + number)));
+    }
+
+    /// How its texts become tokens, where it is made of text.
+    fn text(&self) -> Option<&TextFiles> {
+        None
+    }
+
+    /// What is worth saying of it before training, a line each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The vocabulary of words that are distinct by construction.

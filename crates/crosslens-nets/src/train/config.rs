@@ -50,6 +50,21 @@ pub struct TrainingConfig {
     pub evaluate_samples: usize,
     /// Free-running phrase accuracy at which the run stops early; above 1 it never does.
     pub stop_at: f64,
+    /// What the decoder reads in an evaluation: its own words, or the target's, as text is usually judged while it is learnt.
+    #[serde(skip_serializing_if = "is_free")]
+    pub evaluate_feeding: Feeding,
+    /// Share of the target's probability that is spread over all words.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub label_smoothing: f64,
+    /// Evaluations without a lower loss after which the run stops; the best weights become the model. 0 for never.
+    #[serde(skip_serializing_if = "is_never")]
+    pub patience: u64,
+    /// How many of the last evaluated weights, up to the best where `patience` is set, are averaged to the model; 0 or 1 for none.
+    #[serde(skip_serializing_if = "is_never")]
+    pub average: u64,
+    /// Sentences written at every evaluation, for people to look at; only of text.
+    #[serde(skip_serializing_if = "is_never")]
+    pub show: u64,
     /// Updates between records of the components along training; 0 for none.
     #[serde(skip_serializing_if = "is_never")]
     pub record_every: u64,
@@ -57,6 +72,16 @@ pub struct TrainingConfig {
 
 fn is_never(every: &u64) -> bool {
     *every == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_free(feeding: &Feeding) -> bool {
+    *feeding == Feeding::Free
 }
 
 impl Default for TrainingConfig {
@@ -72,6 +97,11 @@ impl Default for TrainingConfig {
             evaluate_every: 100,
             evaluate_samples: 500,
             stop_at: 2.0,
+            evaluate_feeding: Feeding::Free,
+            label_smoothing: 0.0,
+            patience: 0,
+            average: 0,
+            show: 0,
             record_every: 0,
         }
     }
@@ -109,6 +139,7 @@ pub enum ConfigError {
 /// Largest batch, evaluation and number of updates taken seriously.
 const MAX_SENTENCES: usize = 1 << 20;
 const MAX_STEPS: u64 = 1 << 40;
+const MAX_KEPT: u64 = 1000;
 
 impl RunConfig {
     /// Says, before any work, whether every number makes sense. The task and the network are checked when they are built.
@@ -129,6 +160,11 @@ impl RunConfig {
         require("training.learning_rate", learning_rate, positive(learning_rate), "a finite number above 0")?;
         require("training.evaluate_every", evaluate_every as f64, evaluate_every >= 1, "at least 1")?;
         require("training.evaluate_samples", evaluate_samples as f64, sentences(evaluate_samples as f64), "between 1 and 1048576")?;
+        let TrainingConfig { label_smoothing, average, patience, show, .. } = self.training;
+        require("training.label_smoothing", label_smoothing, share(label_smoothing), "at least 0 and below 1")?;
+        require("training.average", average as f64, average <= MAX_KEPT, "at most 1000")?;
+        require("training.patience", patience as f64, patience <= MAX_KEPT, "at most 1000")?;
+        require("training.show", show as f64, show <= MAX_KEPT, "at most 1000")?;
         require("training.stop_at", stop_at, finite_from(0.0)(stop_at), "a finite number of at least 0")?;
         match schedule {
             Schedule::Constant => {}

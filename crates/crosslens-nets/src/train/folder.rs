@@ -1,5 +1,6 @@
 //! The run folder: `run.toml`, `vocab.json`, `metrics.jsonl`, `checkpoint.safetensors`, `model.safetensors`; where components are recorded
-//! along training also `timeline.json` and `timeline/*.stats.safetensors`.
+//! along training also `timeline.json` and `timeline/*.stats.safetensors`; where the model is made of weights along the way, `kept/`; of a
+//! run on text also what [`TextFiles`](crate::text::TextFiles) names.
 //!
 //! Every file is written under a temporary name, synced and renamed, so that a kill leaves the old one or the new one. Every file read is
 //! checked before it is believed.
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metrics, Moments, RunConfig};
 use crate::network::Network;
+use crate::text::TextFiles;
 
 /// Largest `run.toml`, `vocab.json` and `metrics.jsonl` that are read.
 const MAX_TEXT_BYTES: u64 = 64 << 20;
@@ -22,6 +24,9 @@ const TIMELINE_FILE: &str = "timeline.json";
 const SUMS_FOLDER: &str = "timeline";
 const SUMS_ENDING: &str = ".stats.safetensors";
 const CHECKPOINT_FORMAT: &str = "crosslens-checkpoint/1";
+const KEPT_FOLDER: &str = "kept";
+const KEPT_ENDING: &str = ".safetensors";
+const KEPT_FORMAT: &str = "crosslens-kept/1";
 const MODEL_FORMAT: &str = "crosslens-model/1";
 
 /// Why a run folder cannot be read or written.
@@ -142,7 +147,29 @@ impl RunFolder {
         for name in ["model.safetensors", "metrics.jsonl", TIMELINE_FILE] {
             remove(&self.file(name))?;
         }
+        self.remove_kept(|_| true)?;
         self.remove_sums(|_| true)
+    }
+
+    /// Keeps the weights after `step` updates for the model that may be made of them.
+    pub(crate) fn write_kept(&self, weights: &[f32], step: u64) -> Result<(), FolderError> {
+        let path = self.file(KEPT_FOLDER);
+        std::fs::create_dir_all(&path).map_err(|source| FolderError::Io { action: "create", path, source })?;
+        let bytes = bytes_of(weights);
+        let tensors = std::iter::once(("weights", view(Dtype::F32, &[weights.len()], &bytes)));
+        self.write_tensors(&kept_name(step), tensors, &[("format", KEPT_FORMAT.to_owned())])
+    }
+
+    /// Reads the weights kept after `step` updates.
+    pub(crate) fn read_kept(&self, network: &Network, step: u64) -> Result<Vec<f32>, FolderError> {
+        let (path, n) = (self.file(&kept_name(step)), network.layout().len());
+        let bytes = read_bounded(&path, 4 * n as u64 + MAX_HEADER_BYTES)?;
+        TensorFile::parse(path, &bytes, KEPT_FORMAT)?.numbers("weights", &[n])
+    }
+
+    /// Removes the weights kept after such updates.
+    pub(crate) fn remove_kept(&self, is_unwanted: impl Fn(u64) -> bool) -> Result<(), FolderError> {
+        self.remove_numbered(KEPT_FOLDER, KEPT_ENDING, is_unwanted)
     }
 
     /// Where the course of training is kept.
@@ -163,10 +190,15 @@ impl RunFolder {
 
     /// Removes the sums recorded after such updates.
     pub fn remove_sums(&self, is_unwanted: impl Fn(u64) -> bool) -> Result<(), FolderError> {
-        let Ok(entries) = std::fs::read_dir(self.file(SUMS_FOLDER)) else { return Ok(()) };
+        self.remove_numbered(SUMS_FOLDER, SUMS_ENDING, is_unwanted)
+    }
+
+    /// Removes files that are named by a number of updates, and what a killed run left beside them.
+    fn remove_numbered(&self, folder: &str, ending: &str, is_unwanted: impl Fn(u64) -> bool) -> Result<(), FolderError> {
+        let Ok(entries) = std::fs::read_dir(self.file(folder)) else { return Ok(()) };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let step = name.to_str().and_then(|name| name.strip_suffix(SUMS_ENDING)).and_then(|step| step.parse().ok());
+            let step = name.to_str().and_then(|name| name.strip_suffix(ending)).and_then(|step| step.parse().ok());
             if is_temporary_file(&name) || step.is_some_and(&is_unwanted) {
                 remove(&entry.path())?;
             }
@@ -207,6 +239,15 @@ impl RunFolder {
         let path = self.file("vocab.json");
         let text = read_text(&path)?;
         serde_json::from_str(&text).map_err(|error| FolderError::Bad { path, what: error.to_string() })
+    }
+
+    /// What a run on text keeps beside its network; `None` for any other. The reason is a sentence with the file's name.
+    pub fn read_text(&self) -> Result<Option<TextFiles>, String> {
+        if !TextFiles::are_in(&self.path) {
+            return Ok(None);
+        }
+        let words = self.read_vocabularies().map_err(|error| error.to_string())?;
+        TextFiles::read(&self.path, &words).map(Some).map_err(|error| error.to_string())
     }
 
     /// Replaces `metrics.jsonl`.
@@ -331,6 +372,10 @@ impl RunFolder {
         let path = self.file(name);
         replace_file(&path, |file| file.write_all(bytes)).map_err(|source| FolderError::Io { action: "write", path, source })
     }
+}
+
+fn kept_name(step: u64) -> String {
+    format!("{KEPT_FOLDER}/{step:08}{KEPT_ENDING}")
 }
 
 const ROTATION: &str = "positions.rotation";

@@ -2,6 +2,7 @@
 
 mod config;
 mod folder;
+mod kept;
 mod optimizer;
 mod schedule;
 mod trainer;

@@ -2,13 +2,15 @@
 
 use std::time::Instant;
 
-use crosslens_analysis::Pair;
+use crosslens_analysis::Token;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{FolderError, Progress, RunFolder, Vocabularies};
-use super::{ConfigError, Moments, RunConfig};
+use super::{ConfigError, Moments, RunConfig, kept};
 use crate::network::{Engine, Feeding, Network, Outcome};
-use crate::tasks::{Split, Task};
+use crate::search::{Search, search};
+use crate::tasks::{Split, Task, TaskError};
+use crate::text::{TextError, TextFiles};
 
 /// One line of `metrics.jsonl`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +62,15 @@ pub enum Event<'a> {
     },
     /// Fresh sentences were tried.
     Evaluated(&'a Metrics),
+    /// A sentence of text that was not trained on was written, for people to look at.
+    Wrote {
+        /// What was read.
+        source: &'a str,
+        /// What it should become.
+        target: &'a str,
+        /// What it became.
+        written: &'a str,
+    },
 }
 
 /// What an observer wants.
@@ -86,7 +97,7 @@ impl<O: FnMut(Event<'_>) -> Wish> Observer for O {
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// All steps were made, or the accuracy asked for was reached.
+    /// All steps were made, the accuracy asked for was reached, or the loss has not fallen for as long as was to be waited.
     Finished,
     /// The observer asked to stop; the run can go on.
     Interrupted,
@@ -117,6 +128,9 @@ pub enum TrainError {
     /// The run folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The files of a run on text cannot be written.
+    #[error(transparent)]
+    Text(#[from] TextError),
     /// Threads cannot be started.
     #[error("cannot start {n_threads} threads")]
     Threads {
@@ -178,6 +192,13 @@ impl Run {
         Self::with_task(config, task, folder)
     }
 
+    /// The same for a run that has begun: the vocabularies of text are those in its folder.
+    pub fn prepare_again(config: RunConfig, folder: RunFolder) -> Result<Self, ConfigError> {
+        let known = folder.read_text().map_err(|what| ConfigError::Task(TaskError::Corpus { what }))?;
+        let task = config.task.build_again(known)?;
+        Self::with_task(config, task, folder)
+    }
+
     /// The same with pairs from elsewhere, such as a [`Listed`](crate::tasks::Listed) corpus, instead of those of `config.task`.
     pub fn with_task(config: RunConfig, task: Box<dyn Task>, folder: RunFolder) -> Result<Self, ConfigError> {
         config.check()?;
@@ -212,6 +233,10 @@ impl Run {
         let weights = self.network.draw_weights(self.config.seed);
         let moments = Moments::new(weights.len());
         let progress = Progress { weights, moments, loss_sum: 0.0, loss_count: 0, seconds: 0.0, finished: false };
+        match self.task.text() {
+            Some(text) => text.write(self.folder.path())?,
+            None => TextFiles::remove(self.folder.path())?,
+        }
         self.folder.create(&self.config, &vocabularies, &self.network, &progress)?;
         self.train(progress, Vec::new(), engine, observer)
     }
@@ -231,7 +256,7 @@ impl Run {
         metrics.retain(|line| line.step <= made);
         self.folder.write_config(&self.config)?;
         self.folder.write_metrics(&metrics)?;
-        progress.finished = made == steps || self.reached(metrics.last());
+        progress.finished = made == steps || self.reached(&metrics);
         self.train(progress, metrics, engine, observer)
     }
 
@@ -246,8 +271,10 @@ impl Run {
         Engine::new(n_threads).map_err(|source| TrainError::Threads { n_threads, source })
     }
 
-    fn reached(&self, metrics: Option<&Metrics>) -> bool {
-        metrics.is_some_and(|metrics| metrics.phrase_accuracy >= self.config.training.stop_at)
+    /// Whether a run is good enough to end, or will not become better.
+    fn reached(&self, metrics: &[Metrics]) -> bool {
+        let training = &self.config.training;
+        metrics.last().is_some_and(|metrics| metrics.phrase_accuracy >= training.stop_at) || kept::is_exhausted(training, metrics)
     }
 
     fn train(
@@ -263,10 +290,11 @@ impl Run {
         let mut wish = observer.observe(Event::Started { step: kept, steps: training.steps, parameters, weights: &progress.weights });
         let (before, clock) = (progress.seconds, Instant::now());
         let mut pairs = Vec::with_capacity(training.batch);
+        engine.set_label_smoothing(training.label_smoothing);
         while !progress.finished && wish == Wish::GoOn && progress.moments.steps < training.steps {
             let step = progress.moments.steps;
             let learning_rate = training.learning_rate * training.schedule.factor(step, training.warm_up);
-            self.draw(&mut pairs, Split::Train, self.config.seed, step * training.batch as u64, training.batch);
+            self.task.batch(Split::Train, self.config.seed, step * training.batch as u64, training.batch, &mut pairs);
             let dropout_seed = crate::random::mix(self.config.seed ^ crate::random::mix(step));
             let outcome = engine.differentiate(&self.network, &progress.weights, &pairs, training.feeding_at(step), dropout_seed);
             if !outcome.loss.is_finite() {
@@ -282,8 +310,7 @@ impl Run {
             wish = observer.observe(Event::Updated { step, steps: training.steps, loss: outcome.loss, weights: &progress.weights });
 
             if step.is_multiple_of(training.evaluate_every) || step == training.steps {
-                let outcome =
-                    self.evaluate(&mut engine, &progress.weights, Split::Test, self.config.seed, training.evaluate_samples, Feeding::Free);
+                let outcome = self.evaluate(&mut engine, &progress.weights);
                 if !outcome.loss.is_finite() {
                     return Err(TrainError::Diverged { what: "loss", value: outcome.loss, step, kept });
                 }
@@ -301,11 +328,13 @@ impl Run {
                 (progress.loss_sum, progress.loss_count) = (0.0, 0);
                 progress.check_finite(kept)?;
                 metrics.push(line);
-                progress.finished = step == training.steps || self.reached(Some(&line));
+                progress.finished = step == training.steps || self.reached(&metrics);
+                self.keep(&progress.weights, &metrics)?;
                 self.folder.append_metrics(&line)?;
                 self.folder.write_checkpoint(&self.network, &progress)?;
                 kept = step;
-                if observer.observe(Event::Evaluated(&line)) == Wish::Stop {
+                if observer.observe(Event::Evaluated(&line)) == Wish::Stop || self.show(&engine, &progress.weights, observer) == Wish::Stop
+                {
                     wish = Wish::Stop;
                 }
             }
@@ -315,18 +344,51 @@ impl Run {
         if kept < progress.moments.steps {
             self.folder.write_checkpoint(&self.network, &progress)?;
         }
-        self.folder.write_model(&self.network, &progress.weights)?;
+        let mut last = metrics.last().copied();
+        let averaged = if progress.finished { kept::averaged(training, &metrics) } else { Vec::new() };
+        if averaged.is_empty() {
+            self.folder.write_model(&self.network, &progress.weights)?;
+        } else {
+            let all: Vec<Vec<f32>> = averaged.iter().map(|&step| self.folder.read_kept(&self.network, step)).collect::<Result<_, _>>()?;
+            let weights = kept::mean(&all);
+            self.folder.write_model(&self.network, &weights)?;
+            let outcome = self.evaluate(&mut engine, &weights);
+            if let Some(last) = &mut last {
+                (last.loss, last.phrase_accuracy, last.word_accuracy) = (outcome.loss, outcome.phrase_accuracy(), outcome.word_accuracy());
+            }
+        }
         let ending = if progress.finished { Ending::Finished } else { Ending::Interrupted };
-        Ok(Trained { ending, metrics: metrics.last().copied(), steps: progress.moments.steps, seconds: progress.seconds, parameters })
+        Ok(Trained { ending, metrics: last, steps: progress.moments.steps, seconds: progress.seconds, parameters })
     }
 
-    fn draw(&self, pairs: &mut Vec<Pair>, split: Split, seed: u64, first: u64, n_pairs: usize) {
-        pairs.clear();
-        pairs.extend((0..n_pairs as u64).map(|number| self.task.pair(split, seed, first + number)));
+    fn evaluate(&self, engine: &mut Engine<f32>, weights: &[f32]) -> Outcome {
+        let training = &self.config.training;
+        let samples = Samples { split: Split::Test, seed: self.config.seed, n_samples: training.evaluate_samples };
+        evaluate(self.task.as_ref(), &self.network, engine, weights, samples, training.evaluate_feeding)
     }
 
-    fn evaluate(&self, engine: &mut Engine<f32>, weights: &[f32], split: Split, seed: u64, n_samples: usize, feeding: Feeding) -> Outcome {
-        evaluate(self.task.as_ref(), &self.network, engine, weights, Samples { split, seed, n_samples }, feeding)
+    /// Keeps the weights of the last evaluation if the model may be made of them, and removes those it no longer can.
+    fn keep(&self, weights: &[f32], metrics: &[Metrics]) -> Result<(), FolderError> {
+        let wanted = kept::wanted(&self.config.training, metrics);
+        if let Some(last) = metrics.last().filter(|last| wanted.contains(&last.step)) {
+            self.folder.write_kept(weights, last.step)?;
+        }
+        if wanted.is_empty() { Ok(()) } else { self.folder.remove_kept(|step| !wanted.contains(&step)) }
+    }
+
+    /// Shows a few sentences as they are written now.
+    fn show(&self, engine: &Engine<f32>, weights: &[f32], observer: &mut dyn Observer) -> Wish {
+        let Some(text) = self.task.text() else { return Wish::GoOn };
+        let shown = &text.held_out[..text.held_out.len().min(self.config.training.show as usize)];
+        let sources: Vec<Vec<Token>> = (0..shown.len()).map(|index| self.task.pair(Split::Test, 0, index as u64).source).collect();
+        let written = search(&self.network, weights, &sources, &Search::greedy(text.codec.end()), engine.threads());
+        for ((source, target), written) in shown.iter().zip(written) {
+            let written = text.codec.decode(&written[0].tokens);
+            if observer.observe(Event::Wrote { source, target, written: &written }) == Wish::Stop {
+                return Wish::Stop;
+            }
+        }
+        Wish::GoOn
     }
 }
 

@@ -77,3 +77,40 @@ fn dropout_passes_gradients_through_what_it_keeps() {
         assert_ne!(dropped, engine.evaluate(&network, &weights, &pairs(4, 4, SEED), Feeding::Forced).loss, "nothing was dropped");
     }
 }
+
+/// `lse(z) − (1 − ε)·z_y − ε·mean(z)`, and its slope along every parameter.
+#[test]
+fn label_smoothing_spreads_a_share_over_all_words() {
+    const SHARE: f64 = 0.2;
+    let config = NetworkConfig { hidden: 4, readout_bias: true, ..NetworkConfig::of(Family::Luong) };
+    let network = network(&config);
+    let (weights, pairs) = (weights(&network, 5), pairs(4, 4, SEED));
+    let mut engine = Engine::new(1).expect("one thread");
+    let plain = engine.evaluate(&network, &weights, &pairs, Feeding::Forced).loss;
+    engine.set_label_smoothing(SHARE);
+    assert_eq!(engine.evaluate(&network, &weights, &pairs, Feeding::Forced).loss, plain, "evaluations are not smoothed");
+    let smoothed = engine.differentiate(&network, &weights, &pairs, Feeding::Forced, SEED).loss;
+
+    let (mut expected, mut n_words) = (0.0, 0);
+    for (seen, pair) in engine.observe(&network, &weights, &pairs, Feeding::Forced).iter().zip(&pairs) {
+        let n = seen.logits.len() / pair.target.len();
+        for (logits, &target) in seen.logits.chunks(n).zip(&pair.target) {
+            let total = logits.iter().map(|logit| logit.exp()).sum::<f64>().ln();
+            let mean = logits.iter().sum::<f64>() / n as f64;
+            expected += total - (1.0 - SHARE) * logits[target as usize] - SHARE * mean;
+            n_words += 1;
+        }
+    }
+    assert!((smoothed - expected / f64::from(n_words)).abs() < 1e-12, "{smoothed}");
+
+    engine.differentiate(&network, &weights, &pairs, Feeding::Forced, SEED);
+    let gradient = engine.gradient().to_vec();
+    for place in (0..weights.len()).step_by(7) {
+        let mut at = |h: f64| {
+            let mut moved = weights.clone();
+            moved[place] += h;
+            engine.differentiate(&network, &moved, &pairs, Feeding::Forced, SEED).loss
+        };
+        assert_close(gradient[place], (at(1e-5) - at(-1e-5)) / 2e-5, &format!("place {place}"));
+    }
+}

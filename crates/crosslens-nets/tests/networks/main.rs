@@ -1,4 +1,4 @@
-//! The networks: golden values, gradients, laws, recordings, runs that stop and go on, and models of other programs.
+//! The networks: golden values, gradients, laws, recordings, runs that stop and go on, runs on text, and models of other programs.
 
 mod broken_imports;
 mod common;
@@ -12,3 +12,4 @@ mod probing;
 mod recording;
 mod rerunning;
 mod resuming;
+mod texts;

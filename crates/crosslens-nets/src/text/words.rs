@@ -1,0 +1,118 @@
+//! Words of a text by rule, and a text from its words.
+//!
+//! White space separates. Letters, digits and marks make words; an apostrophe between two of them ends the word before it (`l'|homme`,
+//! `don'|t`), a hyphen begins the word after it (`est|-ce`), a full stop or comma between digits stays inside (`3.5`). Every other sign
+//! stands alone. Typographic apostrophes become straight ones; case is kept or folded by whoever asks.
+
+use std::iter::Peekable;
+
+/// Signs that cling to the word before them in every language.
+const CLOSING: &str = ".,)]}…’”";
+/// Signs that French sets apart and English does not.
+pub(super) const SPACED: &str = "?!:;»%";
+/// Signs that cling to the word after them.
+const OPENING: &str = "([{“¿¡";
+
+/// The words of a text, in order.
+pub fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for chunk in text.split_whitespace() {
+        let mut letters = chunk.chars().map(straight).peekable();
+        let mut before: Option<char> = None;
+        let mut word = String::new();
+        while let Some(letter) = letters.next() {
+            let joins = before.is_some_and(is_word) && letters.peek().copied().is_some_and(is_word);
+            match letter {
+                _ if is_word(letter) => word.push(letter),
+                '\'' if joins => {
+                    word.push(letter);
+                    finish(&mut word, &mut words);
+                }
+                '-' if joins => {
+                    finish(&mut word, &mut words);
+                    word.push(letter);
+                }
+                '.' | ',' if is_between_digits(before, &mut letters) => word.push(letter),
+                _ => {
+                    finish(&mut word, &mut words);
+                    words.push(letter.to_string());
+                }
+            }
+            before = Some(letter);
+        }
+        finish(&mut word, &mut words);
+    }
+    words
+}
+
+fn straight(letter: char) -> char {
+    if matches!(letter, '’' | 'ʼ') { '\'' } else { letter }
+}
+
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || ('\u{300}'..='\u{36f}').contains(&letter)
+}
+
+fn is_between_digits(before: Option<char>, after: &mut Peekable<impl Iterator<Item = char>>) -> bool {
+    before.is_some_and(|letter| letter.is_ascii_digit()) && after.peek().is_some_and(char::is_ascii_digit)
+}
+
+fn finish(word: &mut String, words: &mut Vec<String>) {
+    if !word.is_empty() {
+        words.push(std::mem::take(word));
+    }
+}
+
+/// A text from its words; with `spaced`, signs such as `?` stand apart, as in French.
+pub fn join<'a>(words: impl IntoIterator<Item = &'a str>, spaced: bool) -> String {
+    let mut text = String::new();
+    let mut clings = true;
+    for word in words {
+        let is_one_of = |signs: &str| {
+            let mut letters = word.chars();
+            letters.next().is_some_and(|letter| signs.contains(letter)) && letters.next().is_none()
+        };
+        let clings_back = is_one_of(CLOSING) || (!spaced && is_one_of(SPACED)) || (word.len() > 1 && word.starts_with('-'));
+        if !(clings || clings_back) {
+            text.push(' ');
+        }
+        text.push_str(word);
+        clings = is_one_of(OPENING) || (word.chars().count() > 1 && word.ends_with('\''));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_the_rules_say() {
+        for (text, words) in [
+            ("The cat sat on the mat.", "The cat sat on the mat ."),
+            ("Le chat s'est assis sur le tapis.", "Le chat s' est assis sur le tapis ."),
+            ("Qu’est-ce que c’est ?", "Qu' est -ce que c' est ?"),
+            ("I don't know, Tom!", "I don' t know , Tom !"),
+            ("Il est 3,5 fois plus grand; 10.000 francs.", "Il est 3,5 fois plus grand ; 10.000 francs ."),
+            ("  \u{a0}a  - b ", "a - b"),
+            ("'tis (so)…", "' tis ( so ) …"),
+            ("猫 が 好き。", "猫 が 好き 。"),
+            ("", ""),
+        ] {
+            assert_eq!(split(text).join(" "), words);
+        }
+    }
+
+    #[test]
+    fn a_text_survives_its_words() {
+        for (text, spaced) in [
+            ("Le chat s'est assis sur le tapis.", true),
+            ("Qu'est-ce que c'est ?", true),
+            ("Donne-le-moi, s'il te plaît !", true),
+            ("I don't know (yet), Tom!", false),
+            ("10.5 % ?", true),
+        ] {
+            assert_eq!(join(split(text).iter().map(String::as_str), spaced), text);
+        }
+    }
+}
