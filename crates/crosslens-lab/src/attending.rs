@@ -8,6 +8,7 @@ use crosslens_analysis::{
 };
 use crosslens_nets::Subject;
 use crosslens_nets::tasks::{END_WORD, Split};
+use crosslens_nets::text::TextError;
 
 use crate::{PretrainedModelError, Sentences, SentencesError, Shard, TrainedModel};
 
@@ -59,6 +60,9 @@ pub enum AttendError {
         /// Those it knows.
         known: Vec<String>,
     },
+    /// A text that cannot be turned into tokens.
+    #[error(transparent)]
+    Text(TextError),
     /// No word at all.
     #[error("the {side} is empty")]
     Empty {
@@ -122,11 +126,11 @@ impl TrainedModel {
     }
 
     fn record_sentence(&self, subject: &Subject, sentence: Sentence<'_>) -> Result<Recorded, AttendError> {
-        let source = |text| tokens(self.task.source_vocabulary(), "source", text);
+        let source = |text| self.read_source(text).map(|(tokens, _)| tokens);
         match sentence {
             Sentence::Fresh(seed) => record_one(subject, self.task.pair(Split::Test, seed, 0), Fed::Own),
             Sentence::Pair(left, right) => {
-                let pair = Pair { source: source(left)?, target: tokens(self.task.target_vocabulary(), "target", right)? };
+                let pair = Pair { source: source(left)?, target: self.read_target(right)?.0 };
                 record_one(subject, pair, Fed::Target)
             }
             Sentence::Source(text) => {
@@ -141,6 +145,34 @@ impl TrainedModel {
                 Ok(Recorded { target: None, loss: None, ..written })
             }
         }
+    }
+}
+
+impl TrainedModel {
+    /// The tokens of a source, and their words as they stand in the text; the end where sentences have one.
+    pub fn read_source(&self, text: &str) -> Result<(Vec<Token>, Vec<String>), AttendError> {
+        self.read_text("source", text)
+    }
+
+    /// The tokens of a target, and their words as they stand in the text; the end where sentences have one.
+    pub fn read_target(&self, text: &str) -> Result<(Vec<Token>, Vec<String>), AttendError> {
+        self.read_text("target", text)
+    }
+
+    fn read_text(&self, side: &'static str, text: &str) -> Result<(Vec<Token>, Vec<String>), AttendError> {
+        let is_source = side == "source";
+        if let Some(files) = self.task.text() {
+            let encoded = if is_source { files.codec.encode_source(text) } else { files.codec.encode_target(text) };
+            return match encoded {
+                Ok(encoded) => Ok((encoded.tokens, encoded.pieces)),
+                Err(TextError::Empty) => Err(AttendError::Empty { side }),
+                Err(error) => Err(AttendError::Text(error)),
+            };
+        }
+        let vocabulary = if is_source { self.task.source_vocabulary() } else { self.task.target_vocabulary() };
+        let tokens = tokens(vocabulary, side, text)?;
+        let words = tokens.iter().map(|&token| vocabulary.word(token).unwrap_or_default().to_owned()).collect();
+        Ok((tokens, words))
     }
 }
 

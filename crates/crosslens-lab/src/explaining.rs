@@ -1,13 +1,39 @@
 //! From a model and sentences to an explanation.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crosslens_analysis::corpus::{CorpusError, CorpusSpec, CorpusSpecError, Filter, TextPair};
 use crosslens_analysis::explain::{Corpus, ExplainError, Explained, First, Live, Options, Progress, explain};
 use crosslens_analysis::tsv::{TsvError, Words, read_pairs};
 use crosslens_analysis::{Fed, Pair, Recordable, Recording, Sums};
 use crosslens_nets::tasks::{END_WORD, Split};
 
-use crate::TrainedModel;
+use crate::{AttendError, TrainedModel};
+
+/// Why the sentences of a file cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SentenceFileError {
+    /// Pairs of words.
+    #[error(transparent)]
+    Tsv(#[from] TsvError),
+    /// Pairs of text.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+    /// No name of a corpus.
+    #[error(transparent)]
+    Name(#[from] CorpusSpecError),
+    /// A line that the model cannot read.
+    #[error("`{path}`, line {line}: {source}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// The reason.
+        source: Box<AttendError>,
+    },
+}
 
 /// Sentences to explain a model on.
 #[derive(Clone, Debug)]
@@ -24,15 +50,29 @@ pub enum Sentences {
 }
 
 impl Sentences {
-    /// The pairs of a file, in the words of a model.
-    pub fn read(path: &Path, model: &TrainedModel) -> Result<Self, TsvError> {
+    /// The pairs of a file, in the words of a model; for a model of text any corpus that [`CorpusSpec`] names.
+    pub fn read(path: &Path, model: &TrainedModel) -> Result<Self, SentenceFileError> {
+        if model.task.text().is_some() {
+            return Self::read_text(path, model);
+        }
         let (source, target) = (model.task.source_vocabulary(), model.task.target_vocabulary());
         let side = |vocabulary| Words { vocabulary, end: crosslens_analysis::Vocabulary::token(vocabulary, END_WORD) };
         Ok(Self::Listed(read_pairs(path, side(source), side(target))?))
     }
 
+    fn read_text(path: &Path, model: &TrainedModel) -> Result<Self, SentenceFileError> {
+        let spec: CorpusSpec = path.to_string_lossy().parse()?;
+        let mut pairs = Vec::new();
+        for pair in spec.open(&Filter { dedupe: false, ..Filter::default() })? {
+            let TextPair { source, target, line } = pair?;
+            let bad = |error: AttendError| SentenceFileError::Line { path: path.to_owned(), line, source: Box::new(error) };
+            pairs.push(Pair { source: model.read_source(&source).map_err(bad)?.0, target: model.read_target(&target).map_err(bad)?.0 });
+        }
+        Ok(Self::Listed(pairs))
+    }
+
     /// The pairs of a file, or else so many fresh ones of the model's task.
-    pub fn choose(model: &TrainedModel, file: Option<&Path>, seed: u64, n_samples: u64) -> Result<Self, TsvError> {
+    pub fn choose(model: &TrainedModel, file: Option<&Path>, seed: u64, n_samples: u64) -> Result<Self, SentenceFileError> {
         match file {
             Some(path) => Self::read(path, model),
             None => Ok(Self::Task { seed, n_samples }),

@@ -14,10 +14,11 @@ mod recorder;
 mod recording;
 pub mod reproduce;
 mod showing;
+mod translating;
 
 pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead};
 pub use attending::{AttendError, AttendOptions, Sentence};
-pub use explaining::{Sentences, explain_recording};
+pub use explaining::{SentenceFileError, Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use imported::{Attention, ImportedModel, ImportedSentences, SentencesError};
 pub use live::{Asked, Feeds, LiveError, LiveModel, Rerun, Spelled};
@@ -26,7 +27,8 @@ pub use pretrained::{PretrainedModel, PretrainedModelError, Translation};
 pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
 pub use showing::{ShowError, ShowOptions, Shown, curves};
+pub use translating::{WriteError, Writing, Written, save_attention};
 
 pub use crosslens_analysis as analysis;
-pub use crosslens_nets::{Subject, network, tasks, train};
+pub use crosslens_nets::{Subject, network, search, tasks, text, train};
 pub use crosslens_pretrained::{Decoding, EarlyStopping, PretrainedError, Sampling};

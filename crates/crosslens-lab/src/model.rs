@@ -4,7 +4,7 @@ use crosslens_analysis::{Recording, RecordingError, is_recording};
 use crosslens_nets::Subject;
 use crosslens_nets::imported::ImportError;
 use crosslens_nets::network::{Engine, Feeding, Network, Outcome};
-use crosslens_nets::tasks::{Split, Task};
+use crosslens_nets::tasks::{Split, Task, TaskError};
 use crosslens_nets::train::{ConfigError, FolderError, RunConfig, RunFolder, Samples, evaluate};
 
 use crate::{Attention, ImportedModel, PretrainedModelError};
@@ -111,7 +111,8 @@ impl TrainedModel {
         let config = folder.read_config()?;
         let wrong = |source: ConfigError| OpenError::Config { path: path.join("run.toml"), source };
         config.check().map_err(wrong)?;
-        let task = config.task.build().map_err(|error| wrong(error.into()))?;
+        let known = folder.read_text().map_err(|what| wrong(TaskError::Corpus { what }.into()))?;
+        let task = config.task.open(known).map_err(|error| wrong(error.into()))?;
         let (source, target) = (task.source_vocabulary(), task.target_vocabulary());
         let vocabularies = folder.read_vocabularies()?;
         if (&vocabularies.source, &vocabularies.target) != (source, target) {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use crosslens_analysis::corpus::CorpusSpec;
 use crosslens_nets::network::{Family, Inputs, NetworkConfig};
-use crosslens_nets::tasks::TaskConfig;
+use crosslens_nets::tasks::{CorpusConfig, TaskConfig};
 use crosslens_nets::train::{RunConfig, parse_config};
 
 /// One shipped configuration.
@@ -49,6 +50,27 @@ impl Recipe {
     /// Its first line, without the comment sign: what to expect of it.
     pub fn promise(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+}
+
+fn corpus_recipe() -> RunConfig {
+    const TEXT: &str = include_str!("../../../configs/corpus.toml");
+    parse_config(Path::new("corpus"), TEXT).expect("shipped configurations are read in the tests")
+}
+
+/// What a network of this family learns a corpus with.
+pub fn corpus_config(family: Family, corpus: CorpusConfig) -> RunConfig {
+    let mut config = corpus_recipe();
+    config.task = TaskConfig::Corpus(corpus);
+    with_family(&mut config, family);
+    config
+}
+
+/// How a corpus is read where nothing else is asked for.
+pub fn corpus_defaults(train: CorpusSpec) -> CorpusConfig {
+    match corpus_recipe().task {
+        TaskConfig::Corpus(defaults) => CorpusConfig { train, ..defaults },
+        _ => CorpusConfig::of(train),
     }
 }
 
@@ -107,6 +129,17 @@ mod tests {
             let promise = recipe.promise();
             let says = promise.contains("% of phrases") && promise.contains(" s on ");
             assert!(says, "{} does not say what accuracy to expect and how long it took: {promise}", recipe.name);
+        }
+    }
+
+    #[test]
+    fn every_family_can_learn_a_corpus() {
+        for family in Family::ALL {
+            let corpus = corpus_defaults("pairs.tsv".parse().expect("a corpus"));
+            assert_eq!((corpus.vocabulary, corpus.max_words), (4000, 12), "as configs/corpus.toml says");
+            let config = corpus_config(family, corpus);
+            config.check().unwrap_or_else(|error| panic!("{}: {error}", family.name()));
+            assert_eq!((config.network.family, config.network.hidden), (family, 256));
         }
     }
 

@@ -10,6 +10,7 @@ pub mod tasks;
 pub mod text;
 pub mod train;
 
+pub use crosslens_kernels::Threads;
 pub use subject::{FedError, Subject};
 
 #[cfg(doctest)]

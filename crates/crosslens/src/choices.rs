@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use crosslens_lab::network::{Cell, Family, Score};
+use crosslens_lab::text::Units;
 
 pub(crate) fn family() -> impl TypedValueParser<Value = Family> {
     PossibleValuesParser::new(Family::ALL.map(Family::name)).map(|name| pick(&Family::ALL, Family::name, &name))
@@ -18,6 +19,10 @@ pub(crate) fn score() -> impl TypedValueParser<Value = Score> {
         _ => PossibleValue::new(score.name()),
     });
     PossibleValuesParser::new(values).map(|name| if name == "concat" { Score::Additive } else { pick(&Score::ALL, Score::name, &name) })
+}
+
+pub(crate) fn units() -> impl TypedValueParser<Value = Units> {
+    PossibleValuesParser::new(Units::ALL.map(Units::name)).map(|name| pick(&Units::ALL, Units::name, &name))
 }
 
 fn pick<T: Copy>(all: &[T], name_of: impl Fn(T) -> &'static str, name: &str) -> T {

@@ -12,8 +12,8 @@ use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
 use crosslens_lab::{
-    AlignError, AttendError, OpenError, PretrainedError, PretrainedModelError, RecordRunError, RecordedTrainError, SentencesError,
-    ShowError,
+    AlignError, AttendError, OpenError, PretrainedError, PretrainedModelError, RecordRunError, RecordedTrainError, SentenceFileError,
+    SentencesError, ShowError, WriteError,
 };
 use crosslens_server::{LibraryError, ServerError};
 
@@ -345,6 +345,21 @@ impl From<SentencesError> for Failure {
             SentencesError::File(TsvError::Line { .. }) => failure.hint("a line is a source, or a source, a tab and a target"),
             _ => failure,
         }
+    }
+}
+
+impl From<SentenceFileError> for Failure {
+    fn from(error: SentenceFileError) -> Self {
+        match error {
+            SentenceFileError::Tsv(error) => error.into(),
+            other => Self::of(&other),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        Self::of(&error)
     }
 }
 

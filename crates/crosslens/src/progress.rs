@@ -74,6 +74,13 @@ impl Observer for Shown {
                     output::note(&line.to_string());
                 }
             }
+            Event::Wrote { source, target, written } => match self.style {
+                Style::Json => {
+                    output::note(&json!({"event": "wrote", "source": source, "target": target, "written": written}).to_string());
+                }
+                Style::Auto => self.bar.suspend(|| output::note(&format!("  {source}\n    → {written}\n    = {target}"))),
+                Style::Off => {}
+            },
             _ => {}
         }
         if interrupt::asked() { Wish::Stop } else { Wish::GoOn }

@@ -16,6 +16,7 @@ pub(crate) mod reproduce;
 pub(crate) mod serve;
 pub(crate) mod train;
 pub(crate) mod translate;
+mod translate_run;
 
 use clap::Subcommand;
 

@@ -1,8 +1,11 @@
 use std::path::{Path, PathBuf};
 
+use crosslens_lab::analysis::corpus::CorpusSpec;
 use crosslens_lab::network::{Cell, Family, NetworkConfig, Score};
-use crosslens_lab::recipes::{TASKS, default_config, is_shipped, with_family};
-use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Trained, read_config};
+use crosslens_lab::recipes::{TASKS, corpus_config, corpus_defaults, default_config, is_shipped, with_family};
+use crosslens_lab::tasks::CorpusConfig;
+use crosslens_lab::text::Units;
+use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Schedule, Trained, read_config};
 use crosslens_lab::train_recorded;
 use serde_json::json;
 
@@ -19,7 +22,26 @@ pub(crate) struct Arguments {
     /// A task (one-to-one, reverse, escan, scan, sort), a run.toml, or with --resume a run folder.
     #[arg(value_name = "TASK|run.toml")]
     what: Option<String>,
-    /// Architecture. Default: aed, or what run.toml says.
+    /// Train on a parallel corpus: a .tsv[.gz] or .jsonl[.gz] file, two files `a.en,b.fr`, a .po or .mo catalogue, or `gettext:fr` for
+    /// those installed.
+    #[arg(long, value_name = "CORPUS", conflicts_with = "resume")]
+    corpus: Option<CorpusSpec>,
+    /// With --corpus: judge on this one. Default: 1000 sentences kept from the corpus.
+    #[arg(long, value_name = "CORPUS", requires = "corpus")]
+    dev: Option<CorpusSpec>,
+    /// With --corpus: leave out pairs with more words on a side. Default: 12.
+    #[arg(long, value_name = "N", requires = "corpus")]
+    max_words: Option<usize>,
+    /// With --corpus: what sentences are cut into. Default: bpe.
+    #[arg(long, value_parser = choices::units(), requires = "corpus")]
+    units: Option<Units>,
+    /// With --corpus: the most words of each side, or pieces of both. Default: 4000.
+    #[arg(long, value_name = "N", requires = "corpus")]
+    vocabulary: Option<usize>,
+    /// With --corpus: keep capitals.
+    #[arg(long, requires = "corpus")]
+    keep_case: bool,
+    /// Architecture. Default: aed, of a corpus bahdanau, or what run.toml says.
     #[arg(long, value_parser = choices::family())]
     arch: Option<Family>,
     /// Recurrent cell.
@@ -104,7 +126,7 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(steps) = arguments.steps {
         config.training.steps = steps;
     }
-    let run = Run::prepare(config.clone(), folder.clone()).map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
+    let run = Run::prepare_again(config.clone(), folder.clone()).map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
     let trained = train_recorded(&run, arguments.threads, true, &mut shown)?;
@@ -122,6 +144,9 @@ struct Choice {
 }
 
 fn choose(what: &str, arguments: &Arguments) -> Result<Choice, Failure> {
+    if let Some(corpus) = &arguments.corpus {
+        return Ok(choose_corpus(corpus, arguments));
+    }
     let path = Path::new(what);
     let is_file = path.is_file() || path.extension().is_some_and(|ending| ending == "toml");
     let (task, mut config) = if is_file {
@@ -147,6 +172,26 @@ fn choose(what: &str, arguments: &Arguments) -> Result<Choice, Failure> {
     override_config(&mut config, arguments);
     config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     Ok(Choice { name: format!("{task}-{}", config.network.family.name()), config, file: is_file.then(|| path.to_owned()) })
+}
+
+/// A network for a corpus, by the shipped configuration for text.
+fn choose_corpus(corpus: &CorpusSpec, arguments: &Arguments) -> Choice {
+    let defaults = corpus_defaults(corpus.clone());
+    let corpus = CorpusConfig {
+        dev: arguments.dev.clone(),
+        max_words: arguments.max_words.unwrap_or(defaults.max_words),
+        units: arguments.units.unwrap_or(defaults.units),
+        vocabulary: arguments.vocabulary.unwrap_or(defaults.vocabulary),
+        lowercase: defaults.lowercase && !arguments.keep_case,
+        ..defaults
+    };
+    let mut config = corpus_config(arguments.arch.unwrap_or(Family::Bahdanau), corpus);
+    if let (Some(steps), Schedule::Cosine { over, .. }) = (arguments.steps, &mut config.training.schedule) {
+        *over = steps;
+    }
+    override_config(&mut config, arguments);
+    config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    Choice { name: format!("corpus-{}", config.network.family.name()), config, file: None }
 }
 
 fn unknown_task(what: &str) -> Failure {
@@ -201,6 +246,7 @@ fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFo
     if style(arguments) != Style::Auto {
         return;
     }
+    run.task().notes().iter().for_each(|note| output::note(note));
     let network = &config.network;
     let score = network.score.map(|score| format!(", {} score", score.name())).unwrap_or_default();
     output::note(&format!(

@@ -2,36 +2,37 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use crosslens_lab::analysis::SiteKind;
+use crosslens_lab::train::RunFolder;
 use crosslens_lab::{Decoding, EarlyStopping, PretrainedModel, Sampling, Translation};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::output;
 
-/// Lets a pretrained model write: translate, summarise, or whatever it was trained for.
+/// Lets a model write: translate, summarise, or whatever it was trained for.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A folder of Hugging Face's: config.json, weights and tokenizer.
+    /// The folder of a run, or one of Hugging Face's: config.json, weights and tokenizer.
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
     /// The text; `-` or nothing for lines from standard input.
     #[arg(value_name = "TEXT")]
-    text: Option<String>,
+    pub(super) text: Option<String>,
     /// Hypotheses that are followed side by side. Default: what the model's files say.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    beams: Option<u16>,
+    pub(super) beams: Option<u16>,
     /// Texts for each source, the best first; at most as many as there are beams.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    n_best: u16,
+    pub(super) n_best: u16,
     /// A text's log probability is divided by its length to this power.
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
-    length_penalty: Option<f64>,
+    pub(super) length_penalty: Option<f64>,
     /// Most tokens to write. Default: what the model's files say.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    max_tokens: Option<u16>,
+    pub(super) max_tokens: Option<u16>,
     /// Draw tokens by their probability instead of taking the likeliest.
     #[arg(long, conflicts_with_all = ["beams", "n_best"])]
-    sample: bool,
+    pub(super) sample: bool,
     /// With --sample: below 1 likelier tokens gain.
     #[arg(long, value_name = "X", default_value_t = 1.0, requires = "sample")]
     temperature: f32,
@@ -46,13 +47,32 @@ pub(crate) struct Arguments {
     seed: u64,
     /// Let every text begin like this.
     #[arg(long, value_name = "TEXT")]
-    prefix: Option<String>,
+    pub(super) prefix: Option<String>,
+    /// Begin each line with its score and a tab. Of a run only.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) scores: bool,
+    /// Replace words without a name by the source word most looked at. Of a run only.
+    #[arg(long)]
+    pub(super) replace_unknown: bool,
+    /// Write the attention of every text into a .safetensors file. Of a run only.
+    #[arg(long, value_name = "FILE")]
+    pub(super) attention: Option<PathBuf>,
+    /// Threads; 0 for one per core. Of a run only.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
     /// One JSON object a text on standard output.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if RunFolder::at(&arguments.model).holds_run() {
+        return super::translate_run::run(arguments);
+    }
+    if arguments.scores || arguments.replace_unknown || arguments.attention.is_some() {
+        return Err(Failure::usage("--scores, --replace-unknown and --attention are for networks trained here")
+            .hint("--json, or `crosslens attend`"));
+    }
     let model = PretrainedModel::open(&arguments.model, &[SiteKind::Cross], 0)?;
     let how = decoding(arguments, &model)?;
     let translate = |text: &str| -> Result<(), Failure> {
