@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use super::{EscanConfig, OneToOneConfig, ScanConfig, SortConfig, Task, TaskError};
+use super::{EscanConfig, OneToOneConfig, ScanConfig, SortConfig, Task, TaskError, TranslationConfig};
 
 /// The name of every task, as written in a configuration.
-pub const NAMES: &[&str] = &["one-to-one", "sort", "scan", "escan"];
+pub const NAMES: &[&str] = &["one-to-one", "sort", "scan", "escan", "translation"];
 
 /// Which task to run and how; in a configuration file a table whose `name` is one of [`NAMES`].
 ///
@@ -29,6 +29,8 @@ pub enum TaskConfig {
     Scan(ScanConfig),
     /// Several short commands joined into one sentence.
     Escan(EscanConfig),
+    /// English sentences of a small grammar, in French.
+    Translation(TranslationConfig),
 }
 
 impl TaskConfig {
@@ -39,6 +41,7 @@ impl TaskConfig {
             "sort" => Some(Self::Sort(SortConfig::default())),
             "scan" => Some(Self::Scan(ScanConfig::default())),
             "escan" => Some(Self::Escan(EscanConfig::default())),
+            "translation" => Some(Self::Translation(TranslationConfig::default())),
             _ => None,
         }
     }
@@ -50,6 +53,7 @@ impl TaskConfig {
             Self::Sort(_) => "sort",
             Self::Scan(_) => "scan",
             Self::Escan(_) => "escan",
+            Self::Translation(_) => "translation",
         }
     }
 
@@ -60,6 +64,7 @@ impl TaskConfig {
             Self::Sort(config) => Box::new(config.build()?),
             Self::Scan(config) => Box::new(config.build()),
             Self::Escan(config) => Box::new(config.build()?),
+            Self::Translation(config) => Box::new(config.build()?),
         })
     }
 }

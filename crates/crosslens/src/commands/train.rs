@@ -16,7 +16,7 @@ use crate::{choices, interrupt, output};
 /// for a similar task, and a note says so.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// A task (one-to-one, reverse, escan, scan, sort), a run.toml, or with --resume a run folder.
+    /// A task (one-to-one, reverse, escan, scan, sort, translation), a run.toml, or with --resume a run folder.
     #[arg(value_name = "TASK|run.toml")]
     what: Option<String>,
     /// Architecture. Default: aed, or what run.toml says.
