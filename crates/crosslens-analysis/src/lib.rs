@@ -13,6 +13,7 @@ mod outcome;
 pub mod page;
 mod pair;
 mod part;
+pub mod quality;
 mod recordable;
 mod recorded;
 mod recording;

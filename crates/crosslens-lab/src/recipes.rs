@@ -75,7 +75,7 @@ pub fn corpus_defaults(train: CorpusSpec) -> CorpusConfig {
 }
 
 /// The names a user may give for a task, in the order of the help text.
-pub const TASKS: &[&str] = &["one-to-one", "reverse", "escan", "scan", "sort"];
+pub const TASKS: &[&str] = &["one-to-one", "reverse", "escan", "scan", "sort", "translation"];
 
 /// Whether there is a shipped configuration for this task and family.
 pub fn is_shipped(task: &str, family: Family) -> bool {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::entry::{Entries, Entry, Texts, both};
-use super::{CorpusError, Line, Lines, MAX_LINE_BYTES, Reason};
+use super::{CorpusError, Line, Lines, MAX_LINE_BYTES};
 
 pub(super) struct Tabbed(Lines);
 

@@ -1,11 +1,10 @@
 use serde::{Deserialize, Serialize};
 
+use super::{CorpusConfig, EscanConfig, OneToOneConfig, ScanConfig, SortConfig, Task, TaskError, TranslationConfig};
 use crate::text::TextFiles;
 
-use super::{CorpusConfig, EscanConfig, OneToOneConfig, ScanConfig, SortConfig, Task, TaskError};
-
 /// The name of every task that needs nothing but its name, as written in a configuration; `corpus` also needs to know which.
-pub const NAMES: &[&str] = &["one-to-one", "sort", "scan", "escan"];
+pub const NAMES: &[&str] = &["one-to-one", "sort", "scan", "escan", "translation"];
 
 /// Which task to run and how; in a configuration file a table whose `name` is one of [`NAMES`].
 ///
@@ -31,6 +30,8 @@ pub enum TaskConfig {
     Scan(ScanConfig),
     /// Several short commands joined into one sentence.
     Escan(EscanConfig),
+    /// English sentences of a small grammar, in French.
+    Translation(TranslationConfig),
     /// Sentences of a parallel corpus.
     Corpus(CorpusConfig),
 }
@@ -43,6 +44,7 @@ impl TaskConfig {
             "sort" => Some(Self::Sort(SortConfig::default())),
             "scan" => Some(Self::Scan(ScanConfig::default())),
             "escan" => Some(Self::Escan(EscanConfig::default())),
+            "translation" => Some(Self::Translation(TranslationConfig::default())),
             _ => None,
         }
     }
@@ -54,6 +56,7 @@ impl TaskConfig {
             Self::Sort(_) => "sort",
             Self::Scan(_) => "scan",
             Self::Escan(_) => "escan",
+            Self::Translation(_) => "translation",
             Self::Corpus(_) => "corpus",
         }
     }
@@ -65,6 +68,7 @@ impl TaskConfig {
             Self::Sort(config) => Box::new(config.build()?),
             Self::Scan(config) => Box::new(config.build()),
             Self::Escan(config) => Box::new(config.build()?),
+            Self::Translation(config) => Box::new(config.build()?),
             Self::Corpus(config) => Box::new(config.build(None)?),
         })
     }

@@ -47,6 +47,7 @@ fn any_task() -> impl Strategy<Value = TaskConfig> {
         sort().prop_map(TaskConfig::Sort),
         scan().prop_map(TaskConfig::Scan),
         escan().prop_map(TaskConfig::Escan),
+        (6..20_usize).prop_map(|max_length| TaskConfig::Translation(TranslationConfig { max_length })),
     ]
 }
 
@@ -154,6 +155,34 @@ fn check_escan(config: &EscanConfig, source: &[&str], target: &[&str]) -> Result
     Ok(())
 }
 
+/// Written apart from the grammar: words that have one translation whatever stands around them, and what must stand around a negation.
+fn check_translation(config: &TranslationConfig, source: &[&str], target: &[&str]) -> Result<(), TestCaseError> {
+    prop_assert!(source.len().max(target.len()) <= config.max_length);
+    let n = |words: &[&str], wanted: &[&str]| words.iter().filter(|word| wanted.contains(word)).count();
+    for (english, french) in [
+        (&["cat"][..], &["chat"][..]),
+        (&["girls"], &["filles"]),
+        (&["red"], &["rouge", "rouges"]),
+        (&["old"], &["vieux", "vieil", "vieille", "vieilles"]),
+        (&["and"], &["et"]),
+        (&["not"], &["pas"]),
+        (&["never"], &["jamais"]),
+        (&["not", "never"], &["ne", "n'"]),
+        (&["often"], &["souvent"]),
+        (&["in"], &["dans"]),
+        (&["these"], &["ces"]),
+        (&["the", "him", "her", "them"], &["le", "la", "l'", "les"]),
+    ] {
+        prop_assert_eq!(n(source, english), n(target, french), "{:?} in {:?} / {:?}", english, source, target);
+    }
+    for two in target.windows(2) {
+        let before_vowel = two[1].starts_with(['a', 'e', 'i', 'o', 'u', 'é', 'h']);
+        prop_assert_eq!(two[0].ends_with('\''), before_vowel && two[0].ends_with('\''), "{:?}", target);
+        prop_assert!(!(before_vowel && ["le", "la", "ne", "je", "me", "ce", "ma"].contains(&two[0])), "{:?}", target);
+    }
+    Ok(())
+}
+
 fn check_ends(task: &dyn Task, pair: &Pair) -> Result<(), TestCaseError> {
     for (vocabulary, sentence) in [(task.source_vocabulary(), &pair.source), (task.target_vocabulary(), &pair.target)] {
         prop_assert!(sentence.iter().all(|&token| (token as usize) < vocabulary.len()));
@@ -179,6 +208,7 @@ proptest! {
                 TaskConfig::Sort(_) => check_sort(&source, &target)?,
                 TaskConfig::Scan(_) => prop_assert_eq!(interpret(&source), target),
                 TaskConfig::Escan(config) => check_escan(config, &source, &target)?,
+                TaskConfig::Translation(config) => check_translation(config, &source, &target)?,
                 TaskConfig::Corpus(_) => unreachable!("a corpus is no task of a name alone"),
             }
         }

@@ -20,6 +20,7 @@ pub mod scan_grammar;
 mod sentences;
 mod sort;
 mod stream;
+mod translation;
 
 pub use config::{NAMES, TaskConfig};
 pub use corpus::{CorpusConfig, CorpusTask};
@@ -29,6 +30,7 @@ pub use listed::Listed;
 pub use one_to_one::{OneToOne, OneToOneConfig};
 pub use scan::{Scan, ScanConfig, ScanSplit};
 pub use sort::{Sort, SortConfig};
+pub use translation::{AlignedPair, Translation, TranslationConfig};
 
 /// The word that ends a sentence whose length varies; always the last of its vocabulary, and absent where all sentences are equally long.
 pub const END_WORD: &str = "<eos>";
@@ -36,7 +38,7 @@ pub const END_WORD: &str = "<eos>";
 /// Which of two streams of a task a pair is drawn from.
 ///
 /// The streams of one seed are independent of each other. Where a task has few sentences the same one may turn up in both;
-/// only [`Scan`] keeps them apart, by its [`ScanSplit`].
+/// [`Scan`] keeps them apart, by its [`ScanSplit`], and so does [`Translation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Split {
     /// What a network is trained on.

@@ -19,7 +19,7 @@ use crate::{choices, interrupt, output};
 /// for a similar task, and a note says so.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// A task (one-to-one, reverse, escan, scan, sort), a run.toml, or with --resume a run folder.
+    /// A task (one-to-one, reverse, escan, scan, sort, translation), a run.toml, or with --resume a run folder.
     #[arg(value_name = "TASK|run.toml")]
     what: Option<String>,
     /// Train on a parallel corpus: a .tsv[.gz] or .jsonl[.gz] file, two files `a.en,b.fr`, a .po or .mo catalogue, or `gettext:fr` for
