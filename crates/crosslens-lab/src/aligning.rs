@@ -1,10 +1,11 @@
-//! Words that belong together, by what a pretrained model looks at.
+//! Words that belong together, by what a model looks at.
 
 use crosslens_analysis::align::{AlignmentTally, Gold, Links, Row, SoftAlignment, SoftAlignmentError, WordError, WordOf};
-use crosslens_analysis::{Fed, Pair, RecordError, Recordable, SiteKind, Token};
+use crosslens_analysis::{Fed, Pair, RecordError, Recordable, SiteKind, Token, Vocabulary};
+use crosslens_nets::tasks::{END_WORD, Split, Task as _, TaskConfig};
 use crosslens_pretrained::{Subject, TokenNames, Wanted};
 
-use crate::{PretrainedModel, PretrainedModelError};
+use crate::{AttendError, PretrainedModel, PretrainedModelError, TrainedModel};
 
 /// Sentences that are run at a time.
 const BATCH: usize = 64;
@@ -44,6 +45,20 @@ pub enum AlignError {
         /// The reason.
         source: PretrainedModelError,
     },
+    /// A sentence that a network trained here cannot read.
+    #[error("sentence {number}: {source}")]
+    Unread {
+        /// From 1.
+        number: usize,
+        /// The reason.
+        source: Box<AttendError>,
+    },
+    /// A network without attention.
+    #[error("this network has no attention to link words by")]
+    NoAttention,
+    /// Threads cannot be started.
+    #[error("threads cannot be started")]
+    Threads(#[source] std::io::Error),
     /// A head that the model does not have.
     #[error("the model has no head {head} in layer {layer} of its cross-attention")]
     NoSuchHead {
@@ -138,40 +153,7 @@ impl PretrainedModel {
         let wanted = Wanted { kinds: vec![SiteKind::Cross], states: false, answers: false };
         let subject =
             Subject::new(self.model().clone(), TokenNames::default(), wanted, options.n_threads).map_err(PretrainedModelError::from)?;
-        let places: Vec<(usize, usize)> = subject.description().sites.iter().map(|site| (site.layer, site.head)).collect();
-        let n_passes = if options.heads == AlignHeads::Auto { 2 } else { 1 };
-        let all = encoded.len() as u64 * n_passes;
-
-        let (heads, rated, only_odd) = match &options.heads {
-            AlignHeads::These(heads) => (heads.clone(), Vec::new(), false),
-            AlignHeads::Auto => {
-                let rated = rate(&subject, &encoded, gold, options, &places, &mut |done| progress(done, all))?;
-                (vec![(rated[0].layer, rated[0].head)], rated, gold.is_some())
-            }
-        };
-        let find = |&(layer, head): &(usize, usize)| {
-            places.iter().position(|place| *place == (layer, head)).ok_or(AlignError::NoSuchHead { layer, head })
-        };
-        let sites = heads.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-        let mut sentences = Vec::with_capacity(encoded.len());
-        let mut tally = gold.map(|_| AlignmentTally::default());
-        for_each_attention(&subject, &encoded, |number, attention| {
-            let mut mean = vec![0.0; attention[sites[0]].len()];
-            for &site in &sites {
-                mean.iter_mut().zip(&attention[site]).for_each(|(sum, &weight)| *sum += f64::from(weight) / sites.len() as f64);
-            }
-            let (soft, links) = link(&encoded[number], &mean, options)?;
-            if let (Some(tally), Some(gold)) = (&mut tally, gold)
-                && (!only_odd || number % 2 == 1)
-            {
-                tally.add(&links, &gold[number]);
-            }
-            let Encoded { source, target, .. } = &encoded[number];
-            sentences.push(AlignedSentence { links, soft, source: source.clone(), target: target.clone() });
-            progress(all - encoded.len() as u64 + number as u64 + 1, all);
-            Ok(())
-        })?;
-        Ok(Aligned { heads, rated, sentences, tally })
+        align(&subject, &encoded, gold, options, progress)
     }
 
     fn encode(&self, number: usize, (source, target): &(String, String)) -> Result<Encoded, AlignError> {
@@ -189,9 +171,122 @@ impl PretrainedModel {
     }
 }
 
+impl TrainedModel {
+    /// Links the words of sentence pairs by the attention of a network trained here, the decoder fed with the target.
+    pub fn align(
+        &self,
+        pairs: &[(String, String)],
+        gold: Option<&[Gold]>,
+        options: &AlignOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Aligned, AlignError> {
+        if let Some(gold) = gold.filter(|gold| gold.len() != pairs.len()) {
+            return Err(AlignError::OtherGold { gold: gold.len(), sentences: pairs.len() });
+        }
+        let subject = self.subject(options.n_threads).map_err(AlignError::Threads)?;
+        if subject.description().sites.is_empty() {
+            return Err(AlignError::NoAttention);
+        }
+        let encoded: Vec<Encoded> =
+            pairs.iter().enumerate().map(|(number, pair)| self.encode_for_alignment(number, pair)).collect::<Result<_, _>>()?;
+        align(&subject, &encoded, gold, options, progress)
+    }
+
+    /// Sentences of the miniature grammar with their true links; `None` for any other task.
+    pub fn linked_sentences(&self, seed: u64, n_sentences: u64) -> Option<(Vec<(String, String)>, Vec<Gold>)> {
+        let TaskConfig::Translation(config) = &self.config.task else { return None };
+        let task = config.build().ok()?;
+        let (source, target) = (self.task.source_vocabulary(), self.task.target_vocabulary());
+        let sentence = |index| {
+            let Pair { source: from, target: to } = task.pair(Split::Test, seed, index);
+            let words = |vocabulary: &Vocabulary, tokens: &[Token]| {
+                let end = vocabulary.token(END_WORD);
+                vocabulary.text(&tokens.iter().copied().filter(|&token| Some(token) != end).collect::<Vec<_>>())
+            };
+            ((words(source, &from), words(target, &to)), task.alignment(Split::Test, seed, index))
+        };
+        Some((0..n_sentences).map(sentence).unzip())
+    }
+
+    /// Words of the text are those that blanks separate, so that they are the words of given links.
+    fn encode_for_alignment(&self, number: usize, (source, target): &(String, String)) -> Result<Encoded, AlignError> {
+        let number = number + 1;
+        let of = |source| AlignError::Unread { number, source: Box::new(source) };
+        let side = |text: &str, is_source: bool| -> Result<(Vec<Token>, Vec<String>, WordOf), AlignError> {
+            let (mut tokens, mut pieces, mut words) = (Vec::new(), Vec::new(), Vec::new());
+            let n_words = text.split_whitespace().count();
+            for (place, word) in text.split_whitespace().enumerate() {
+                let read = if is_source { self.read_source(word) } else { self.read_target(word) };
+                let (word_tokens, word_pieces) = read.map_err(of)?;
+                // Each word is read with an end; only that of the last is one.
+                let has_end = word_pieces.last().is_some_and(|piece| piece == END_WORD);
+                let kept = word_tokens.len() - usize::from(has_end && place + 1 < n_words);
+                for (token, piece) in word_tokens.into_iter().zip(word_pieces).take(kept) {
+                    words.push((piece != END_WORD).then_some(place));
+                    tokens.push(token);
+                    pieces.push(piece);
+                }
+            }
+            Ok((tokens, pieces, WordOf::new(words)?))
+        };
+        if source.trim().is_empty() || target.trim().is_empty() {
+            return Err(of(AttendError::Empty { side: if source.trim().is_empty() { "source" } else { "target" } }));
+        }
+        let (source_tokens, source, source_words) = side(source, true)?;
+        let (target_tokens, target, target_words) = side(target, false)?;
+        Ok(Encoded { pair: Pair { source: source_tokens, target: target_tokens }, source, target, source_words, target_words })
+    }
+}
+
+/// Links the words of encoded sentences by what `subject` looks at.
+fn align(
+    subject: &dyn Recordable,
+    encoded: &[Encoded],
+    gold: Option<&[Gold]>,
+    options: &AlignOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Aligned, AlignError> {
+    let places: Vec<(usize, usize)> = subject.description().sites.iter().map(|site| (site.layer, site.head)).collect();
+    let n_passes = if options.heads == AlignHeads::Auto && places.len() > 1 { 2 } else { 1 };
+    let all = encoded.len() as u64 * n_passes;
+
+    let (heads, rated, only_odd) = match &options.heads {
+        AlignHeads::These(heads) => (heads.clone(), Vec::new(), false),
+        // Of one head there is nothing to choose.
+        AlignHeads::Auto if places.len() == 1 => (places.clone(), Vec::new(), false),
+        AlignHeads::Auto => {
+            let rated = rate(subject, encoded, gold, options, &places, &mut |done| progress(done, all))?;
+            (vec![(rated[0].layer, rated[0].head)], rated, gold.is_some())
+        }
+    };
+    let find = |&(layer, head): &(usize, usize)| {
+        places.iter().position(|place| *place == (layer, head)).ok_or(AlignError::NoSuchHead { layer, head })
+    };
+    let sites = heads.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let mut sentences = Vec::with_capacity(encoded.len());
+    let mut tally = gold.map(|_| AlignmentTally::default());
+    for_each_attention(subject, encoded, |number, attention| {
+        let mut mean = vec![0.0; attention[sites[0]].len()];
+        for &site in &sites {
+            mean.iter_mut().zip(&attention[site]).for_each(|(sum, &weight)| *sum += f64::from(weight) / sites.len() as f64);
+        }
+        let (soft, links) = link(&encoded[number], &mean, options)?;
+        if let (Some(tally), Some(gold)) = (&mut tally, gold)
+            && (!only_odd || number % 2 == 1)
+        {
+            tally.add(&links, &gold[number]);
+        }
+        let Encoded { source, target, .. } = &encoded[number];
+        sentences.push(AlignedSentence { links, soft, source: source.clone(), target: target.clone() });
+        progress(all - encoded.len() as u64 + number as u64 + 1, all);
+        Ok(())
+    })?;
+    Ok(Aligned { heads, rated, sentences, tally })
+}
+
 /// Hands over the attention of each sentence, by site.
 fn for_each_attention(
-    subject: &Subject,
+    subject: &dyn Recordable,
     encoded: &[Encoded],
     mut take: impl FnMut(usize, &[Vec<f32>]) -> Result<(), AlignError>,
 ) -> Result<(), AlignError> {
@@ -214,7 +309,7 @@ fn link(sentence: &Encoded, weights: &[f64], options: &AlignOptions) -> Result<(
 
 /// Rates every head, best first.
 fn rate(
-    subject: &Subject,
+    subject: &dyn Recordable,
     encoded: &[Encoded],
     gold: Option<&[Gold]>,
     options: &AlignOptions,

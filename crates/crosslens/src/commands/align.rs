@@ -2,26 +2,34 @@ use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::SiteKind;
 use crosslens_lab::analysis::align::{AlignmentTally, Base, Gold, Links, Row, SoftText, Symmetrization, nematus_block, read_gold};
-use crosslens_lab::{AlignHeads, AlignOptions, Aligned, PretrainedModel};
+use crosslens_lab::train::RunFolder;
+use crosslens_lab::{AlignHeads, AlignOptions, Aligned, PretrainedModel, TrainedModel};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
 
-/// Links the words of sentence pairs by what a pretrained model looks at.
+/// Links the words of sentence pairs by what a model looks at.
 ///
 /// One line of Pharaoh links (`source-target`, from 0) for each pair; with --gold also AER, precision, recall and F1.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A folder of Hugging Face's.
+    /// The folder of a run, or one of Hugging Face's.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Pairs, one a line, source and target separated by a tab or ` ||| `.
+    /// Pairs, one a line, source and target separated by a tab or ` ||| `. A network of the task `translation` needs none: its sentences
+    /// come with their true links.
     #[arg(long, value_name = "FILE")]
-    corpus: PathBuf,
+    corpus: Option<PathBuf>,
+    /// Without --corpus: so many sentences of the task.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    samples: u64,
+    /// Without --corpus: draws them.
+    #[arg(long, value_name = "N", default_value_t = 1_000_003)]
+    seed: u64,
     /// Links made by hand, a line for each pair: `2-3` sure, `2p3` possible.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "corpus")]
     gold: Option<PathBuf>,
     /// Whether places in that file count from 0 or from 1.
     #[arg(long, value_name = "0|1", default_value_t = 0, requires = "gold", value_parser = clap::value_parser!(u8).range(0..=1))]
@@ -81,21 +89,29 @@ fn symmetrisation(name: &str) -> Result<Symmetrization, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let pairs = read_pairs(&arguments.corpus)?;
-    let gold = arguments.gold.as_deref().map(|path| read_gold_file(path, arguments.gold_base)).transpose()?;
+    let model = Aligner::open(&arguments.model, arguments.threads)?;
+    let (pairs, gold) = match &arguments.corpus {
+        Some(path) => (read_pairs(path)?, arguments.gold.as_deref().map(|path| read_gold_file(path, arguments.gold_base)).transpose()?),
+        None => {
+            let (pairs, gold) = model.linked_sentences(arguments).ok_or_else(|| {
+                Failure::usage("there are no pairs to align; only a network of the task `translation` brings its own").hint("--corpus FILE")
+            })?;
+            (pairs, Some(gold))
+        }
+    };
     let options = AlignOptions {
         heads: arguments.heads.0.clone(),
         row: if arguments.shifted { Row::Reading } else { Row::Predicting },
         threshold: arguments.threshold,
         n_threads: arguments.threads,
     };
-    let aligned = align(&arguments.model, &pairs, gold.as_deref(), &options)?;
+    let aligned = model.align(&pairs, gold.as_deref(), &options)?;
     let mut links: Vec<Links> = aligned.sentences.iter().map(|sentence| sentence.links.clone()).collect();
     let mut tally = aligned.tally;
     if let (Some(reverse), Some(symmetrise)) = (&arguments.reverse, arguments.symmetrise) {
         let turned: Vec<(String, String)> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
         let options = AlignOptions { heads: AlignHeads::Auto, ..options };
-        let other = align(reverse, &turned, None, &options)?;
+        let other = Aligner::open(reverse, arguments.threads)?.align(&turned, None, &options)?;
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
             let mut tally = AlignmentTally::default();
@@ -134,10 +150,35 @@ fn quality(tally: &AlignmentTally) -> serde_json::Value {
     json!({ "aer": tally.aer(), "precision": tally.precision(), "recall": tally.recall(), "f1": tally.f1() })
 }
 
-fn align(model: &Path, pairs: &[(String, String)], gold: Option<&[Gold]>, options: &AlignOptions) -> Result<Aligned, Failure> {
-    let model = PretrainedModel::open(model, &[SiteKind::Cross], options.n_threads)?;
-    let bar = SentenceBar::new();
-    Ok(model.align(pairs, gold, options, &mut |done, all| bar.set(done, all))?)
+/// Whose attention links words.
+enum Aligner {
+    Run(Box<TrainedModel>),
+    Pretrained(Box<PretrainedModel>),
+}
+
+impl Aligner {
+    fn open(path: &Path, n_threads: usize) -> Result<Self, Failure> {
+        if RunFolder::at(path).holds_run() {
+            return Ok(Self::Run(Box::new(TrainedModel::open(path)?)));
+        }
+        Ok(Self::Pretrained(Box::new(PretrainedModel::open(path, &[SiteKind::Cross], n_threads)?)))
+    }
+
+    fn linked_sentences(&self, arguments: &Arguments) -> Option<(Vec<(String, String)>, Vec<Gold>)> {
+        match self {
+            Self::Run(model) => model.linked_sentences(arguments.seed, arguments.samples),
+            Self::Pretrained(_) => None,
+        }
+    }
+
+    fn align(&self, pairs: &[(String, String)], gold: Option<&[Gold]>, options: &AlignOptions) -> Result<Aligned, Failure> {
+        let bar = SentenceBar::new();
+        let mut progress = |done, all| bar.set(done, all);
+        Ok(match self {
+            Self::Run(model) => model.align(pairs, gold, options, &mut progress)?,
+            Self::Pretrained(model) => model.align(pairs, gold, options, &mut progress)?,
+        })
+    }
 }
 
 fn print_soft(aligned: &Aligned) -> Result<(), Failure> {

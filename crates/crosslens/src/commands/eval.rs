@@ -1,11 +1,16 @@
 use std::path::PathBuf;
 
-use crosslens_lab::TrainedModel;
+use crosslens_lab::analysis::Pair;
+use crosslens_lab::analysis::corpus::{CorpusError, CorpusSpec, Filter, TextPair};
 use crosslens_lab::network::{Engine, Feeding, Outcome};
+use crosslens_lab::tasks::TaskConfig;
+use crosslens_lab::text::TextFiles;
+use crosslens_lab::{TrainedModel, Writing};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::SentenceBar;
 
 /// Judges a trained network on fresh sentences, free-running and teacher-forced.
 #[derive(clap::Args)]
@@ -22,6 +27,15 @@ pub(crate) struct Arguments {
     /// Threads; 0 for one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
+    /// Of a network for text: judge on this corpus instead of the sentences held out.
+    #[arg(long, value_name = "CORPUS")]
+    corpus: Option<CorpusSpec>,
+    /// Of a network for text: hypotheses followed side by side.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    beams: u16,
+    /// Of a network for text: write source and translation of every sentence into this file, a tab between them.
+    #[arg(long, value_name = "FILE")]
+    written: Option<PathBuf>,
     /// One line of JSON on standard output.
     #[arg(long)]
     json: bool,
@@ -31,6 +45,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = TrainedModel::open(&arguments.model)?;
     let cannot = |error| Failure::refused(format!("cannot start {} threads: {error}", arguments.threads));
     let mut engine = Engine::new(arguments.threads).map_err(cannot)?;
+    if let Some(text) = model.task.text() {
+        return judge_text(arguments, &model, text, &mut engine);
+    }
+    if arguments.corpus.is_some() || arguments.written.is_some() {
+        return Err(Failure::usage("--corpus and --written are for networks trained on text"));
+    }
     let mut judge = |feeding| model.evaluate(&mut engine, arguments.seed, arguments.samples as usize, feeding);
     let (free, forced) = (judge(Feeding::Free), judge(Feeding::Forced));
     if arguments.json {
@@ -54,6 +74,74 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// BLEU and chrF of what is written, and loss and accuracy of what would be, fed with the target.
+fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, engine: &mut Engine<f32>) -> Result<(), Failure> {
+    let TaskConfig::Corpus(config) = &model.config.task else {
+        return Err(Failure::refused("this network for text was not trained on a corpus"));
+    };
+    let (pairs, dropped) = match &arguments.corpus {
+        Some(spec) => read_corpus(spec, config.max_words)?,
+        None => (text.held_out.clone(), 0),
+    };
+    let how = Writing { beams: arguments.beams.into(), n_threads: arguments.threads, ..Writing::default() };
+    let bar = SentenceBar::new();
+    let quality = model.quality(&pairs, &how, config.lowercase, &mut |done, all| bar.set(done as u64, all as u64))?;
+    drop(bar);
+    let tokens = |(source, target): &(String, String)| -> Result<Pair, Failure> {
+        Ok(Pair { source: model.read_source(source)?.0, target: model.read_target(target)?.0 })
+    };
+    let mut forced = Outcome::default();
+    for pairs in pairs.chunks(256) {
+        let pairs: Vec<Pair> = pairs.iter().map(tokens).collect::<Result<_, _>>()?;
+        forced = forced.with(&engine.evaluate(&model.network, &model.weights, &pairs, Feeding::Forced));
+    }
+    if let Some(path) = &arguments.written {
+        let lines: String = quality.written.iter().map(|(source, written)| format!("{source}\t{written}\n")).collect();
+        output::write_file(path, &lines)?;
+    }
+    if arguments.json {
+        let line = json!({
+            "model": arguments.model.to_string_lossy(),
+            "sources": quality.n_sources,
+            "pairs": quality.n_pairs,
+            "dropped": dropped,
+            "bleu": quality.bleu.score,
+            "bleu_signature": quality.bleu_signature,
+            "chrf": quality.chrf,
+            "chrf_signature": quality.chrf_signature,
+            "exact": quality.exact,
+            "forced": numbers(&forced),
+        });
+        output::result(&line.to_string());
+        return Ok(());
+    }
+    output::result(&format!("BLEU {:.2}  {}", quality.bleu.score, quality.bleu_signature));
+    output::result(&format!("chrF {:.2}  {}", quality.chrf, quality.chrf_signature));
+    output::result(&format!(
+        "{:.1} % of {} sentences exactly as a reference; fed with the target {:.1} % of tokens right, loss {:.4}",
+        100.0 * quality.exact,
+        quality.n_sources,
+        100.0 * forced.word_accuracy(),
+        forced.loss
+    ));
+    if dropped > 0 {
+        output::note(&format!("{dropped} pairs of more than {} words, or otherwise unfit, were left out", config.max_words));
+    }
+    Ok(())
+}
+
+/// The pairs of a corpus, as the network was trained on, and how many were left out.
+fn read_corpus(spec: &CorpusSpec, max_words: usize) -> Result<(Vec<(String, String)>, u64), Failure> {
+    let failed = |error: CorpusError| Failure::of(&error);
+    let mut reader = spec.open(&Filter { max_words: Some(max_words), ..Filter::default() }).map_err(failed)?;
+    let mut pairs = Vec::new();
+    for pair in reader.by_ref() {
+        let TextPair { source, target, .. } = pair.map_err(failed)?;
+        pairs.push((source, target));
+    }
+    Ok((pairs, reader.into_report().n_dropped()))
 }
 
 fn numbers(outcome: &Outcome) -> Value {
