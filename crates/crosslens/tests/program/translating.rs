@@ -1,0 +1,142 @@
+//! Networks for text: trained on a corpus, judged, translated with, aligned by, explained.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::common::{crosslens, explain, run, shown, succeed};
+use serde_json::Value;
+
+const NOUNS: [(&str, &str); 5] = [("cat", "chat"), ("dog", "chien"), ("bird", "coq"), ("wolf", "loup"), ("goat", "bouc")];
+const VERBS: [(&str, &str); 4] = [("sees", "voit"), ("eats", "mange"), ("hears", "entend"), ("wants", "veut")];
+
+/// 100 sentences such as "The cat sees the big dog." and "Le chat voit le chien grand.", and the run that learns them.
+fn prepare(folder: &Path, family: &str) {
+    let mut text = String::new();
+    for (subject, sujet) in NOUNS {
+        for (verb, verbe) in VERBS {
+            for (object, objet) in NOUNS {
+                text.push_str(&format!("The {subject} {verb} the big {object}.\tLe {sujet} {verbe} le {objet} grand.\n"));
+            }
+        }
+    }
+    fs::write(folder.join("pairs.tsv"), text).expect("a file");
+    let toml = format!(
+        "seed = 4\n[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 10\nunits = 'words'\nlowercase = true\n\
+         [network]\nfamily = '{family}'\nscore = '{}'\nbidirectional = {}\nhidden = 32\ninputs = {{ kind = 'embedding', size = 16 }}\n\
+         [training]\nsteps = 300\nbatch = 16\nevaluate_every = 100\nevaluate_samples = 10\nevaluate_feeding = 'forced'\nlearning_rate = 1e-2\nshow = 1\n",
+        if family == "luong" { "general" } else { "additive" },
+        family == "bahdanau",
+    );
+    fs::write(folder.join("run.toml"), toml).expect("a file");
+    let trained = succeed(folder, &["train", "run.toml", "--out", "run"]);
+    let notes = String::from_utf8_lossy(&trained.stderr).into_owned();
+    assert!(notes.contains("90 pairs") && notes.contains("    → le "), "{notes}");
+}
+
+fn translated(folder: &Path, arguments: &[&str], text: &str) -> String {
+    let mut child = crosslens(folder, &[&["translate", "run"], arguments].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", shown(&output));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    serde_json::from_slice(&succeed(folder, arguments).stdout).expect("JSON")
+}
+
+#[test]
+fn a_corpus_is_learnt_translated_judged_aligned_and_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    prepare(folder, "bahdanau");
+    fs::remove_file(folder.join("pairs.tsv")).expect("the run no longer needs it");
+
+    let lines = "The wolf eats the big goat.\n\nThe DOG hears the big cat.\n";
+    let expected = "le loup mange le bouc grand.\n\nle chien entend le chat grand.\n";
+    assert_eq!(translated(folder, &[], lines), expected);
+    assert_eq!(translated(folder, &["--beams", "3"], lines), expected, "several beams");
+    let scored = translated(folder, &["--scores", "--threads", "1"], lines);
+    let (score, text) = scored.lines().next().and_then(|line| line.split_once('\t')).expect("a score and a text");
+    assert!(score.parse::<f64>().is_ok_and(|score| score < 0.0) && text == "le loup mange le bouc grand.", "{scored}");
+    let best: Vec<Value> = translated(folder, &["--json", "--beams", "4", "--n-best", "4"], "The cat sees the big dog.\n")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!((best.len(), best[0]["text"].as_str()), (4, Some("le chat voit le chien grand.")));
+    assert!(best.windows(2).all(|two| two[0]["score"].as_f64() >= two[1]["score"].as_f64()), "{best:?}");
+
+    let judged = json(folder, &["eval", "run", "--json"]);
+    assert!(judged["bleu"].as_f64() > Some(90.0) && judged["chrf"].as_f64() > Some(90.0), "{judged}");
+    assert_eq!(judged["sources"], 10);
+    assert!(judged["bleu_signature"].as_str().is_some_and(|signature| signature.contains("case:lc|eff:no|tok:13a")), "{judged}");
+
+    // The row that writes `bouc` looks at `goat`, which stands one word before: adjectives change places.
+    fs::write(folder.join("two.tsv"), "the wolf eats the big goat .\tle loup mange le bouc grand .\n").expect("a file");
+    let aligned = json(folder, &["align", "run", "--corpus", "two.tsv", "--json"]);
+    let links = aligned["links"][0].as_str().expect("links");
+    assert!(links.contains("5-4") && links.contains("4-5"), "{links}");
+
+    let report = explain(folder, &["run", "--samples", "10", "--causal", "0"]);
+    assert_eq!(report["sites"][0]["map"], "additive");
+    assert!(report["sites"][0]["error"]["score"].as_f64() < Some(1e-4), "{report}");
+    let attended = succeed(folder, &["attend", "run", "--source", "The cat sees the big dog.", "-o", "x.json"]);
+    assert!(attended.status.success());
+    let attended: Value = serde_json::from_slice(&fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
+    assert!(attended.to_string().contains("chien"), "the network's own words: {attended}");
+}
+
+#[test]
+fn attention_of_every_text_is_kept_and_words_without_a_name_are_taken_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    prepare(folder, "luong");
+    translated(folder, &["--attention", "a.safetensors"], "The cat sees the big dog.\nThe wolf sees the big dog.\n");
+    let bytes = fs::read(folder.join("a.safetensors")).expect("a file");
+    let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
+    let first = file.tensor("cross_attentions.0").expect("the first text");
+    assert_eq!((first.shape(), file.names().len()), (&[1, 8, 8][..], 2));
+    let rows: Vec<f32> = first.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    assert!(rows.chunks(8).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5));
+
+    // A vocabulary too small for its nouns: what has no name is copied from where the network looks.
+    let toml =
+        fs::read_to_string(folder.join("run.toml")).expect("a file").replace("lowercase = true", "lowercase = true\nvocabulary = 12");
+    fs::write(folder.join("small.toml"), toml).expect("a file");
+    succeed(folder, &["train", "small.toml", "--out", "run", "--overwrite", "--quiet"]);
+    let plain = translated(folder, &[], "The cat sees the big dog.\n");
+    let replaced = translated(folder, &["--replace-unknown"], "The cat sees the big dog.\n");
+    assert!(plain.contains("<unk>") && !replaced.contains("<unk>"), "{plain} {replaced}");
+}
+
+#[test]
+fn what_is_no_corpus_is_refused_with_its_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    fs::write(folder.join("one.tsv"), "only one side\nand another\n").expect("a file");
+    fs::write(folder.join("empty.tsv"), "").expect("a file");
+    fs::write(folder.join("bad.tsv"), [b"a\tb\n".repeat(3), b"\xff\xfe\tb\n".to_vec()].concat()).expect("a file");
+    for (arguments, code, says) in [
+        (&["train", "--corpus", "none.tsv"][..], 1, "none.tsv"),
+        (&["train", "--corpus", "one.tsv"], 1, "one.tsv"),
+        (&["train", "--corpus", "empty.tsv"], 1, "empty.tsv"),
+        (&["train", "--corpus", "gettext:zz"], 1, "zz"),
+        (&["train", "--corpus", "bad.tsv"], 1, "held_out"),
+        (&["train", "--dev", "one.tsv"], 2, "--corpus"),
+        (&["train", "--corpus", "a,b,c"], 2, "a.en,b.fr"),
+        (&["translate", "nowhere", "text"], 1, "nowhere"),
+    ] {
+        let output = run(folder, arguments);
+        let seen = shown(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {seen}");
+        assert!(seen.contains(says) && !seen.contains("panicked"), "{arguments:?}: {seen}");
+    }
+    assert!(!folder.join("runs").exists(), "nothing is half-written");
+}
