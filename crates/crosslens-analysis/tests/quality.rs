@@ -16,8 +16,6 @@ fn golden() -> Value {
 /// What was written and its references, sentence by sentence.
 fn sentences(case: &Value) -> Vec<(&str, Vec<&str>)> {
     let list = case["sentences"].as_array().expect("sentences");
-    let texts = |sentence: &Value| sentence.as_str().expect("a text").len();
-    assert!(list.iter().all(|sentence| texts(&sentence["written"]) < 1000));
     list.iter()
         .map(|sentence| {
             let references = sentence["references"].as_array().expect("references");

@@ -94,7 +94,7 @@ pub fn default_config(task: &str, family: Family) -> Option<RunConfig> {
         "reverse" => find_task("reverse"),
         other => TaskConfig::named(other),
     }?;
-    let alike = if task == "scan" { "escan" } else { "one-to-one" };
+    let alike = if ["scan", "translation"].contains(&task) { "escan" } else { "one-to-one" };
     let mut config = find(alike).or_else(|| find("one-to-one"))?;
     config.task = task_config;
     config.network.inputs = match config.network.inputs {

@@ -26,6 +26,15 @@ impl Gold {
     pub fn possible(&self) -> &Links {
         &self.possible
     }
+
+    /// Refuses links to words that sentences of these lengths do not have; `line` and `base` are for the message.
+    pub fn check_within(&self, line: usize, n_source: usize, n_target: usize, base: Base) -> Result<(), LinkError> {
+        let outside = |link: &Link| link.source >= n_source || link.target >= n_target;
+        match self.possible.iter().find(outside) {
+            Some(link) => Err(LinkError::Outside { line, link: Links::from_iter([link]).pharaoh(base), n_source, n_target }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A pair of sentences, word by word, with its gold alignment.
@@ -55,11 +64,7 @@ pub fn read_gold_pairs(gold: &str, sentences: &str, base: Base) -> Result<Vec<Go
             return Err(LinkError::DifferentLengths { n_gold: pairs.len(), n_sentences: sentences.lines().count() });
         };
         let gold = read_gold_line(line, text, base)?;
-        let outside = |link: &Link| link.source >= source.len() || link.target >= target.len();
-        if let Some(link) = gold.possible.iter().find(outside) {
-            let link = Links::from_iter([link]).pharaoh(base);
-            return Err(LinkError::Outside { line, link, n_source: source.len(), n_target: target.len() });
-        }
+        gold.check_within(line, source.len(), target.len(), base)?;
         pairs.push(GoldPair { source, target, gold });
     }
     match golds.count() {

@@ -219,6 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn packed_or_not_the_lines_are_those_of_the_text(text in "[a-c\n\r]{0,60}") {
+            let text = text + "\n";
             let plain = read(text.as_bytes(), 1 << 10).expect("a text");
             prop_assert_eq!(&plain, &read(&gzip(text.as_bytes()), 1 << 10).expect("a packed text"));
             prop_assert_eq!(plain, some(&text.lines().collect::<Vec<_>>()));

@@ -1,0 +1,107 @@
+//! Corpora as users have them: whole files, what is kept of them and what is said about the rest.
+
+use std::path::Path;
+
+use crosslens_analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, Filter, Reason};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(files: &[(&str, &[u8])]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, content) in files {
+            std::fs::write(folder.path().join(name), content).expect("written");
+        }
+        Self(folder)
+    }
+
+    /// A corpus by the names of its files.
+    fn spec(&self, names: &str) -> CorpusSpec {
+        let paths: Vec<String> = names.split(',').map(|name| self.0.path().join(name).display().to_string()).collect();
+        paths.join(",").parse().expect("it names a corpus")
+    }
+
+    fn read(&self, names: &str, filter: &Filter) -> Result<(Vec<String>, CorpusReport), CorpusError> {
+        let mut corpus = self.spec(names).open(filter)?;
+        let pairs = corpus.by_ref().map(|pair| pair.map(|pair| format!("{}={}@{}", pair.source, pair.target, pair.line)));
+        let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+        Ok((pairs, corpus.into_report()))
+    }
+}
+
+#[test]
+fn bad_lines_are_counted_and_good_ones_kept() {
+    let long = [b"x".repeat(100_000), b"\ty\n".to_vec()].concat();
+    let text = [
+        &b"\xef\xbb\xbfa cat\tun chat\r\n"[..],
+        b"\n",
+        b"no tab\n",
+        b"\tun chat\n",
+        &long,
+        b"a\t\xff\n",
+        b"a cat\tun chat\textra\n",
+        b" a dog \tun  chien",
+    ];
+    let folder = Folder::new(&[("x.tsv", &text.concat())]);
+    let (pairs, report) = folder.read("x.tsv", &Filter::default()).expect("two pairs");
+    assert_eq!(pairs, ["a cat=un chat@1", "a dog=un chien@8"]);
+    assert_eq!(
+        report.to_string(),
+        "2 pairs kept; 1 blank (line 2); 2 one-sided (lines 3, 4); 1 duplicate (line 7); 1 not UTF-8 (line 6); 1 over-long line (line 5)"
+    );
+    let (pairs, _) = folder.read("x.tsv", &Filter { dedupe: false, max_pairs: Some(2), ..Filter::default() }).expect("two pairs");
+    assert_eq!(pairs, ["a cat=un chat@1", "a cat=un chat@7"]);
+}
+
+#[test]
+fn aligned_files_must_be_equally_long() {
+    let folder = Folder::new(&[("a.en", b"one\ntwo\n\nfour\n"), ("b.fr", b"un\n\n\nquatre"), ("c.fr", b"un\n")]);
+    let (pairs, report) = folder.read("a.en,b.fr", &Filter::default()).expect("two pairs");
+    assert_eq!(pairs, ["one=un@1", "four=quatre@4"]);
+    assert_eq!((report.dropped(Reason::OneSided).count, report.dropped(Reason::Blank).count), (1, 1));
+    for (names, shorter) in [("a.en,c.fr", "c.fr"), ("c.fr,a.en", "c.fr")] {
+        let error = folder.read(names, &Filter::default()).expect_err("one ends first");
+        let CorpusError::UnequalLines { shorter: found, n_lines: 1, .. } = &error else { panic!("{error}") };
+        assert!(found.ends_with(shorter), "{error}");
+    }
+}
+
+#[test]
+fn a_corpus_of_which_nothing_is_kept_says_why() {
+    let folder = Folder::new(&[("x.tsv", b"a b c\td e f\n\n"), ("empty.tsv", b""), ("x.jsonl", b"{}\n")]);
+    let error = folder.read("x.tsv", &Filter { max_words: Some(2), ..Filter::default() }).expect_err("it is too long").to_string();
+    assert!(error.ends_with("holds no pair that is wanted: 0 pairs kept; 1 blank (line 2); 1 too long (line 1)"), "{error}");
+    for name in ["empty.tsv", "x.jsonl"] {
+        assert!(matches!(folder.read(name, &Filter::default()), Err(CorpusError::Empty { .. })), "{name}");
+    }
+    let mut corpus = folder.spec("empty.tsv").open(&Filter::default()).expect("a file");
+    assert!(corpus.next().is_some_and(|item| item.is_err()) && corpus.next().is_none(), "an error ends it");
+}
+
+#[test]
+fn every_format_is_found_by_its_name() {
+    let folder = Folder::new(&[
+        ("x.jsonl", b"{\"translation\": {\"en\": \"a cat\", \"fr\": \"un chat\"}}\n"),
+        ("x.po", b"msgid \"a cat\"\nmsgstr \"un chat\"\n"),
+        ("other", b"a cat\tun chat\n"),
+    ]);
+    for name in ["x.jsonl", "x.po", "other"] {
+        assert_eq!(folder.read(name, &Filter::default()).expect("a pair").0, ["a cat=un chat@1"], "{name}");
+    }
+}
+
+/// English and French of the machine, where it has them.
+#[test]
+fn installed_catalogues_are_a_corpus() {
+    let spec: CorpusSpec = "gettext:fr".parse().expect("a language");
+    let has_some = Path::new("/usr/share/locale/fr/LC_MESSAGES").is_dir();
+    match spec.open(&Filter { max_words: Some(12), ..Filter::default() }) {
+        Ok(mut corpus) => {
+            let n_pairs = corpus.by_ref().take(1000).filter(Result::is_ok).count();
+            assert_eq!(n_pairs as u64, corpus.counts().kept());
+        }
+        Err(error) => assert!(matches!(error, CorpusError::NoCatalogue { .. }) && !has_some, "{error}"),
+    }
+    let none: CorpusSpec = "gettext:xx_NOWHERE".parse().expect("a language");
+    assert!(matches!(none.open(&Filter::default()), Err(CorpusError::NoCatalogue { .. })));
+}
