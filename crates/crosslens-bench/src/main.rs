@@ -5,6 +5,7 @@ mod pretrained;
 mod protocol;
 mod serve_load;
 mod train;
+mod translation;
 
 use clap::{Parser, Subcommand};
 
@@ -23,6 +24,8 @@ enum Benchmark {
     Analysis(analysis::Arguments),
     /// Every cross-attention matrix of 64 sentence pairs under a pretrained model.
     Pretrained(pretrained::Arguments),
+    /// Training on, or greedy decoding of, sentences of a translation network: target words a second.
+    Translation(translation::Arguments),
     /// Live explanations asked of a running `crosslens serve`, many at once.
     ServeLoad(serve_load::Arguments),
 }
@@ -32,6 +35,7 @@ fn main() -> std::io::Result<()> {
         Benchmark::Train(arguments) => train::run(&arguments),
         Benchmark::Analysis(arguments) => analysis::run(&arguments),
         Benchmark::Pretrained(arguments) => pretrained::run(&arguments),
+        Benchmark::Translation(arguments) => translation::run(&arguments),
         Benchmark::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

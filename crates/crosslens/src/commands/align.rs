@@ -1,7 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::SiteKind;
-use crosslens_lab::analysis::align::{AlignmentTally, Base, Gold, Links, Row, SoftText, Symmetrization, nematus_block, read_gold};
+use crosslens_lab::analysis::align::{
+    AlignmentTally, Base, Gold, LinkError, Links, Row, SoftText, Symmetrization, nematus_block, read_gold,
+};
 use crosslens_lab::train::RunFolder;
 use crosslens_lab::{AlignHeads, AlignOptions, Aligned, PretrainedModel, TrainedModel};
 use serde_json::json;
@@ -224,7 +226,15 @@ fn read_pairs(path: &Path) -> Result<Vec<(String, String)>, Failure> {
     Ok(pairs)
 }
 
-fn read_gold_file(path: &Path, base: u8) -> Result<Vec<Gold>, Failure> {
+/// Links made by hand; one to a word that its sentence does not have is refused, which finds out a wrong base too.
+fn read_gold_file(path: &Path, base: u8, pairs: &[(String, String)]) -> Result<Vec<Gold>, Failure> {
     let base = if base == 0 { Base::Zero } else { Base::One };
-    read_gold(&read_text(path)?, base).map_err(|error| Failure::of(&error).in_file(path))
+    let wrong = |error: LinkError| Failure::of(&error).in_file(path);
+    let gold = read_gold(&read_text(path)?, base).map_err(wrong)?;
+    for (number, (gold, (source, target))) in gold.iter().zip(pairs).enumerate() {
+        let [n_source, n_target] = [source, target].map(|text| text.split_whitespace().count());
+        let within = gold.check_within(number + 1, n_source, n_target, base);
+        within.map_err(|error| wrong(error).hint("--gold-base 0 or 1, and source before target"))?;
+    }
+    Ok(gold)
 }
