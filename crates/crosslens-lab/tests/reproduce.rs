@@ -11,7 +11,7 @@ use crosslens_lab::train::{Event, Run, RunFolder, Wish};
 
 fn options(out: &Path, claims: &[&str]) -> ReproduceOptions {
     let claims = claims.iter().map(|&id| id.to_owned()).collect();
-    ReproduceOptions { claims, seeds: 1, scale: Scale::Quick, out: out.to_owned(), n_threads: 0 }
+    ReproduceOptions { claims, seeds: 1, scale: Scale::Quick, corpus: None, out: out.to_owned(), n_threads: 0 }
 }
 
 #[test]

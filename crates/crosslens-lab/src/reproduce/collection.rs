@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crosslens_analysis::corpus::CorpusSpec;
 use crosslens_analysis::explain::Progress;
 use crosslens_nets::train::{Ending, Event, Run, RunConfig, RunFolder, Wish};
 use serde::Serialize;
 
 use super::study::{Study, StudyError};
-use super::{ReproduceError, Scale, Specimen, Watch};
+use super::{ReproduceError, ReproduceOptions, Scale, Specimen, Watch};
 use crate::{TrainedModel, recorder};
 
 /// Other seeds tried where a network does not learn its task.
@@ -81,6 +82,8 @@ pub struct Entry {
 pub(super) struct Collection<'a> {
     folder: PathBuf,
     scale: Scale,
+    /// What takes the place of a task of text.
+    corpus: Option<CorpusSpec>,
     n_threads: usize,
     n_expected: usize,
     taken: usize,
@@ -91,9 +94,18 @@ pub(super) struct Collection<'a> {
 
 impl<'a> Collection<'a> {
     /// Networks are kept under `folder`; `n_expected` of them are to be obtained.
-    pub(super) fn new(folder: &Path, scale: Scale, n_threads: usize, n_expected: usize, watch: &'a mut Watch<'a>) -> Self {
-        let (entries, studies) = (Vec::new(), BTreeMap::new());
-        Self { folder: folder.to_owned(), scale, n_threads, n_expected, taken: 0, watch, entries, studies }
+    pub(super) fn new(folder: &Path, options: &ReproduceOptions, n_expected: usize, watch: &'a mut Watch<'a>) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            scale: options.scale,
+            corpus: options.corpus.clone(),
+            n_threads: options.n_threads,
+            n_expected,
+            taken: 0,
+            watch,
+            entries: Vec::new(),
+            studies: BTreeMap::new(),
+        }
     }
 
     /// Trains and explains a specimen for the seed at `place`, or finds it; where it must do its task and does not, other seeds are tried.
@@ -101,10 +113,12 @@ impl<'a> Collection<'a> {
         self.taken += 1;
         for attempt in 0..=REPLACEMENTS {
             let seed = seed + attempt * NEXT_SEED;
-            let config = specimen.config(self.scale, seed);
+            let config = specimen.config_on(self.corpus.as_ref(), self.scale, seed);
+            // Nobody translates every word of real sentences as another did.
+            let is_gated = specimen.is_gated && !(specimen.is_text && self.corpus.is_some());
             let folder = self.folder.join(hash(&config));
             let study = self.study(specimen, config, &folder)?;
-            let is_fit = !specimen.is_gated || study.passes_gate();
+            let is_fit = !is_gated || study.passes_gate();
             let is_last = is_fit || attempt == REPLACEMENTS;
             let task = &study.report.task;
             self.entries.push(Entry {
@@ -112,7 +126,7 @@ impl<'a> Collection<'a> {
                 about: specimen.about,
                 place,
                 seed,
-                gated: specimen.is_gated,
+                gated: is_gated,
                 phrase_accuracy: task.phrase_accuracy.unwrap_or_default(),
                 word_accuracy: task.word_accuracy.unwrap_or_default(),
                 used: is_last,
@@ -156,8 +170,8 @@ impl<'a> Collection<'a> {
         let run_folder = RunFolder::at(folder);
         let is_resumed =
             run_folder.holds_run() && run_folder.holds_checkpoint() && run_folder.read_config().is_ok_and(|kept| kept == config);
-        let run =
-            Run::prepare(config, run_folder).map_err(|error| ReproduceError::Train(recorder::RecordedTrainError::Train(error.into())))?;
+        let prepare = if is_resumed { Run::prepare_again } else { Run::prepare };
+        let run = prepare(config, run_folder).map_err(|error| ReproduceError::Train(recorder::RecordedTrainError::Train(error.into())))?;
         let mut watch = |event: Event<'_>| (self.watch)(Work::Training(event));
         let trained = recorder::train(&run, self.n_threads, is_resumed, &mut watch)?;
         if trained.ending == Ending::Interrupted { Err(ReproduceError::Interrupted) } else { Ok(()) }

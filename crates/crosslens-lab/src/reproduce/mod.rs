@@ -17,6 +17,7 @@ mod study;
 
 use std::path::{Path, PathBuf};
 
+use crosslens_analysis::corpus::CorpusSpec;
 use crosslens_analysis::page::PageError;
 use crosslens_nets::train::Wish;
 
@@ -49,6 +50,8 @@ pub struct ReproduceOptions {
     pub seeds: usize,
     /// How much is trained.
     pub scale: Scale,
+    /// Real sentences in place of the miniature grammar.
+    pub corpus: Option<CorpusSpec>,
     /// Where networks and results are kept.
     pub out: PathBuf,
     /// Threads; 0 for one per core. No result depends on it.
@@ -127,7 +130,7 @@ pub fn reproduce<'a>(options: &ReproduceOptions, watch: &'a mut Watch<'a>) -> Re
         SPECIMENS.iter().filter(|specimen| claims.iter().any(|claim| claim.networks.contains(&specimen.id))).collect();
     let networks = options.out.join("networks");
     create(&networks)?;
-    let mut collection = Collection::new(&networks, options.scale, options.n_threads, wanted.len() * options.seeds, watch);
+    let mut collection = Collection::new(&networks, options, wanted.len() * options.seeds, watch);
     for place in 0..options.seeds {
         for specimen in &wanted {
             collection.obtain(specimen, place, FIRST_SEED + place as u64)?;

@@ -1,10 +1,11 @@
 //! The networks that claims are about.
 
+use crosslens_analysis::corpus::CorpusSpec;
 use crosslens_nets::network::{Cell, Feeding, Score};
 use crosslens_nets::tasks::TaskConfig;
 use crosslens_nets::train::{OptimizerConfig, RunConfig, Schedule};
 
-use crate::recipes::RECIPES;
+use crate::recipes::{RECIPES, corpus_config, corpus_defaults};
 
 /// How much is trained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,13 +27,15 @@ pub struct Specimen {
     pub is_gated: bool,
     /// Updates between records along training; 0 for none.
     pub record_every: u64,
+    /// Whether a corpus that is given takes the place of its task.
+    pub is_text: bool,
     recipe: &'static str,
     change: fn(&mut RunConfig, Scale),
 }
 
 impl Specimen {
     const fn new(id: &'static str, about: &'static str, recipe: &'static str, change: fn(&mut RunConfig, Scale)) -> Self {
-        Self { id, about, is_gated: true, record_every: 0, recipe, change }
+        Self { id, about, is_gated: true, record_every: 0, is_text: false, recipe, change }
     }
 
     const fn control(self) -> Self {
@@ -41,6 +44,10 @@ impl Specimen {
 
     const fn recorded(self, every: u64) -> Self {
         Self { record_every: every, ..self }
+    }
+
+    const fn text(self) -> Self {
+        Self { is_text: true, ..self }
     }
 
     /// The specimen of that name.
@@ -55,6 +62,22 @@ impl Specimen {
         (self.change)(&mut config, scale);
         config.seed = seed;
         config.training.record_every = self.record_every;
+        config
+    }
+}
+
+/// Updates on a corpus: enough for short sentences, in about ten minutes.
+const CORPUS_STEPS: u64 = 5000;
+
+impl Specimen {
+    /// The same on a corpus, where one is given and it stands for real text.
+    pub fn config_on(&self, corpus: Option<&CorpusSpec>, scale: Scale, seed: u64) -> RunConfig {
+        let own = self.config(scale, seed);
+        let Some(corpus) = corpus.filter(|_| self.is_text) else { return own };
+        let mut config = corpus_config(own.network.family, corpus_defaults(corpus.clone()));
+        steps(&mut config, CORPUS_STEPS);
+        config.training.show = 0;
+        config.seed = seed;
         config
     }
 }
@@ -74,6 +97,7 @@ pub const SPECIMENS: &[Specimen] = &[
             task.words.retain(|word| word != "twice");
         }
     }),
+    Specimen::new("translation-aed", "AED, translation", "translation-aed", |_, _| ()).text(),
     Specimen::new("ved-short", "VED, one-to-one, 5 to 8 words", "one-to-one-ved", |_, _| ()),
     Specimen::new("ved-long", "VED, one-to-one, 15 to 19 words", "one-to-one-ved", |config, _| {
         lengths(config, 15, 19);

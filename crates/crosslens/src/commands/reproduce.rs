@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crosslens_lab::analysis::corpus::CorpusSpec;
 use crosslens_lab::reproduce::{
     CLAIMS, ClaimOutcome, ReproduceError, ReproduceOptions, Reproduction, Scale, asked, choose, found, markdown, number, reproduce,
 };
@@ -20,6 +21,9 @@ pub(crate) struct Arguments {
     /// Seeds every claim must hold on. Default: 3, with --quick 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     seeds: Option<u8>,
+    /// Test what is claimed of translation on these sentences, instead of a miniature grammar.
+    #[arg(long, value_name = "CORPUS")]
+    corpus: Option<CorpusSpec>,
     /// Where networks and results are kept.
     #[arg(long, value_name = "DIR", default_value = "crosslens-reproduction")]
     out: PathBuf,
@@ -46,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         claims: arguments.claim.clone(),
         seeds: arguments.seeds.map_or(if arguments.quick { 1 } else { 3 }, usize::from),
         scale: if arguments.quick { Scale::Quick } else { Scale::Full },
+        corpus: arguments.corpus.clone(),
         out: arguments.out.clone(),
         n_threads: arguments.threads,
     };
@@ -81,6 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn command(arguments: &Arguments) -> String {
     let mut words = vec!["crosslens reproduce".to_owned()];
     words.extend(arguments.claim.iter().map(|claim| format!("--claim {claim}")));
+    words.extend(arguments.corpus.iter().map(|corpus| format!("--corpus {corpus}")));
     words.extend(arguments.seeds.map(|seeds| format!("--seeds {seeds}")));
     words.extend(arguments.quick.then(|| "--quick".to_owned()));
     words.extend(arguments.markdown.iter().map(|path| format!("--markdown {}", path.display())));

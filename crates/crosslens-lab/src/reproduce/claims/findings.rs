@@ -99,14 +99,19 @@ pub(super) const JOINT_FIT: Claim = Claim {
 
 pub(super) const JOINT_FIT_TEXT: Claim = Claim {
     id: "joint-fit-text",
-    sentence: "On text most of the decoder's time is shared with its tokens.",
-    origin: Origin::Untested(
-        "needs a corpus of translations, and none is shipped; an earlier experiment found .20 of .23 shared, English to French",
-    ),
-    networks: &[],
+    sentence: "In translation most of the decoder's time could as well be its tokens'.",
+    origin: Origin::New("on a miniature English–French grammar, or with --corpus on real sentences"),
+    networks: &["translation-aed"],
     is_quick: false,
-    measure: |_| Vec::new(),
-    figure: nothing,
+    measure: |evidence| {
+        let variance = evidence.head("translation-aed").0.map(|site| site.variance.query);
+        vec![
+            Check::at_least("share of the decoder's time that is shared with its tokens", shared_time(evidence.study("translation-aed")), 0.50),
+            Check::reported("variance only the step explains", variance.map_or(f64::NAN, |variance| variance.time)),
+            Check::reported("variance either explains", variance.map_or(f64::NAN, |variance| variance.shared)),
+        ]
+    },
+    figure: |all| bars(all, "Share of the decoder's time that its tokens explain as well.", "share", shared_time),
 };
 
 /// By record: how much closer to the true attention than uniform attention is what position makes, and what tokens add to that.

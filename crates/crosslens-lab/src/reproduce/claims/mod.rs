@@ -29,7 +29,7 @@ pub const CLAIMS: &[Claim] = &[
     tasks::REVERSE,
     tasks::PREVIOUS_WORD,
     tasks::ESCAN_SHIFT,
-    tasks::TRANSLATION_SHIFT,
+    tasks::TRANSLATION,
     tasks::AVERAGE_LAW,
     tasks::APPROXIMATION_GAP,
     tasks::OFFSET,
