@@ -63,6 +63,10 @@ pub fn corpus_config(family: Family, corpus: CorpusConfig) -> RunConfig {
     let mut config = corpus_recipe();
     config.task = TaskConfig::Corpus(corpus);
     with_family(&mut config, family);
+    if family == Family::Luong {
+        // As Luong et al. translate; both directions, since a French article needs the noun after it.
+        (config.network.input_feeding, config.network.bidirectional) = (true, true);
+    }
     config
 }
 
