@@ -4,7 +4,7 @@ use crosslens_analysis::timeline::TimelinePoint;
 
 use super::super::claim::Head;
 use super::super::{Check, Claim, Figure, Origin, Series, Study};
-use super::{bars, nothing};
+use super::bars;
 
 pub(super) const SHARES_PROVE_NOTHING: Claim = Claim {
     id: "shares-prove-nothing",
@@ -106,7 +106,11 @@ pub(super) const JOINT_FIT_TEXT: Claim = Claim {
     measure: |evidence| {
         let variance = evidence.head("translation-aed").0.map(|site| site.variance.query);
         vec![
-            Check::at_least("share of the decoder's time that is shared with its tokens", shared_time(evidence.study("translation-aed")), 0.50),
+            Check::at_least(
+                "share of the decoder's time that is shared with its tokens",
+                shared_time(evidence.study("translation-aed")),
+                0.50,
+            ),
             Check::reported("variance only the step explains", variance.map_or(f64::NAN, |variance| variance.time)),
             Check::reported("variance either explains", variance.map_or(f64::NAN, |variance| variance.shared)),
         ]

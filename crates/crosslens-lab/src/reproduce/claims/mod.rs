@@ -70,11 +70,6 @@ fn seed(place: usize) -> String {
     format!("seed {}", place + 1)
 }
 
-/// Of claims that were not tested.
-fn nothing(_: &[Evidence<'_>]) -> Figure {
-    Figure::default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Origin, Specimen};

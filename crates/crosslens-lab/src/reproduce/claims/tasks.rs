@@ -3,7 +3,7 @@
 use super::super::claim::Head;
 use super::super::numbers::{correlation, rank_correlation};
 use super::super::{Check, Claim, Evidence, Figure, Origin, Series, Study};
-use super::{average_attention, bars, nothing, seed};
+use super::{average_attention, bars, seed};
 
 /// Residual of a stream by name; also of networks without attention.
 fn residual(study: &Study, stream: &str) -> f64 {
@@ -112,7 +112,9 @@ pub(super) const ESCAN_SHIFT: Claim = Claim {
 pub(super) const TRANSLATION: Claim = Claim {
     id: "translation",
     sentence: "From one-to-one over eSCAN to translation shares move away from the temporal term.",
-    origin: Origin::Restated("on a miniature English–French grammar, or with --corpus on real sentences, where words right say whether it learnt"),
+    origin: Origin::Restated(
+        "on a miniature English–French grammar, or with --corpus on real sentences, where words right say whether it learnt",
+    ),
     networks: &["copy-aed", "escan-aed", "translation-aed"],
     is_quick: false,
     measure: |evidence| {
