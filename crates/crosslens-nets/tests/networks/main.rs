@@ -12,3 +12,4 @@ mod probing;
 mod recording;
 mod rerunning;
 mod resuming;
+mod transformer;
