@@ -15,3 +15,4 @@ mod runs;
 mod schema;
 mod serve;
 mod sums;
+mod transformer;
