@@ -99,6 +99,8 @@ pub struct TrainedModel {
     pub network: Network,
     /// What it learnt it with.
     pub weights: Vec<f32>,
+    /// What of its attention is looked at; only a Transformer's sides ask themselves. Opened with [`Attention::Cross`].
+    pub attention: Attention,
 }
 
 impl TrainedModel {
@@ -127,7 +129,7 @@ impl TrainedModel {
         } else {
             return Err(OpenError::NoModel { path: path.to_owned() });
         };
-        Ok(Self { config, task, network, weights })
+        Ok(Self { config, task, network, weights, attention: Attention::Cross })
     }
 
     /// Loss and accuracy on fresh test sentences.
@@ -139,6 +141,7 @@ impl TrainedModel {
     /// The model ready to be recorded, on `n_threads` threads; 0 means one per core.
     pub fn subject(&self, n_threads: usize) -> std::io::Result<Subject> {
         let (source, target) = (self.task.source_vocabulary(), self.task.target_vocabulary());
-        Subject::new(self.network.clone(), self.weights.clone(), source, target, n_threads)
+        let subject = Subject::new(self.network.clone(), self.weights.clone(), source, target, n_threads)?;
+        Ok(if self.attention == Attention::Cross { subject.across() } else { subject })
     }
 }

@@ -32,9 +32,11 @@ pub const RECIPES: &[Recipe] = &[
     recipe!("one-to-one", Ao, "one-to-one-ao"),
     recipe!("one-to-one", Bahdanau, "one-to-one-bahdanau"),
     recipe!("one-to-one", Luong, "one-to-one-luong"),
+    recipe!("one-to-one", Transformer, "one-to-one-transformer"),
     recipe!("one-to-one", Ved, "one-to-one-ved"),
     recipe!("reverse", Aed, "reverse-aed"),
     recipe!("reverse", Ao, "reverse-ao"),
+    recipe!("reverse", Transformer, "reverse-transformer"),
     recipe!("escan", Aed, "escan-aed"),
     recipe!("escan", Ao, "escan-ao"),
     recipe!("escan", Bahdanau, "escan-bahdanau"),
@@ -112,10 +114,21 @@ fn find_task(task: &str) -> Option<TaskConfig> {
     RECIPES.iter().find(|recipe| recipe.task == task).map(|recipe| recipe.config().task)
 }
 
-/// Changes the family of a configuration: attention and positions become the new family's usual ones, the rest stays.
+/// Changes the family of a configuration: attention and positions become the new family's usual ones, the rest stays as far as the new
+/// family has it.
 pub fn with_family(config: &mut RunConfig, family: Family) {
-    let NetworkConfig { score, heads, bidirectional, input_feeding, positions, .. } = NetworkConfig::of(family);
-    config.network = NetworkConfig { family, score, heads, bidirectional, input_feeding, positions, ..config.network.clone() };
+    let usual = NetworkConfig::of(family);
+    let old = config.network.clone();
+    config.network = match family {
+        Family::Transformer => {
+            let NetworkConfig { layers, hidden, readout_bias, dropout, .. } = old;
+            NetworkConfig { layers, hidden, readout_bias, dropout, ..usual }
+        }
+        _ => {
+            let NetworkConfig { cell, layers, hidden, readout_bias, dropout, inputs, .. } = old;
+            NetworkConfig { cell, layers, hidden, readout_bias, dropout, inputs, ..usual }
+        }
+    };
 }
 
 #[cfg(test)]
@@ -144,6 +157,17 @@ mod tests {
             let config = corpus_config(family, corpus);
             config.check().unwrap_or_else(|error| panic!("{}: {error}", family.name()));
             assert_eq!((config.network.family, config.network.hidden), (family, 256));
+        }
+    }
+
+    #[test]
+    fn a_configuration_can_change_from_any_family_to_any_other() {
+        for recipe in RECIPES {
+            for family in Family::ALL {
+                let mut config = recipe.config();
+                with_family(&mut config, family);
+                assert_eq!((config.check().err(), config.network.family), (None, family), "{} to {}", recipe.name, family.name());
+            }
         }
     }
 

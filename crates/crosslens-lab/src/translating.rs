@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crosslens_analysis::{Token, replace_file};
 use crosslens_nets::Threads;
-use crosslens_nets::network::Stepper;
+use crosslens_nets::network::{Family, NetworkError, Stepper};
 use crosslens_nets::search::{Hypothesis, Search, write};
 use crosslens_nets::tasks::END_WORD;
 use crosslens_nets::text::UNKNOWN_WORD;
@@ -54,6 +54,9 @@ pub enum WriteError {
     /// Words cannot be replaced by what is looked at where nothing is.
     #[error("unknown words are replaced by what attention looks at, and this network has none")]
     NoAttention,
+    /// A text longer than the positions that the network has learned.
+    #[error(transparent)]
+    Length(#[from] NetworkError),
     /// Threads cannot be started.
     #[error("threads cannot be started")]
     Threads(#[from] std::io::Error),
@@ -72,9 +75,9 @@ pub struct Written {
     pub log_probability: f64,
     /// What it was rated by.
     pub score: f64,
-    /// `[target step, head, source step]`; empty without attention.
+    /// `[target step, head, source step]`, the heads of a Transformer layer by layer; empty without attention.
     pub attention: Vec<f32>,
-    /// Heads.
+    /// Heads of all layers.
     pub n_heads: usize,
 }
 
@@ -97,7 +100,7 @@ impl TrainedModel {
     /// Writes for each text what the network makes of it, the best first; `done` is told how many of all are written.
     pub fn translate(&self, texts: &[String], how: &Writing, done: &mut dyn FnMut(usize)) -> Result<Vec<Vec<Written>>, WriteError> {
         let end = self.task.target_vocabulary().token(END_WORD).ok_or(WriteError::NoEnd)?;
-        if how.replace_unknown && self.network.config().score.is_none() {
+        if how.replace_unknown && self.network.config().family == Family::Ved {
             return Err(WriteError::NoAttention);
         }
         let sources: Vec<(Vec<Token>, Vec<String>)> = texts
@@ -110,6 +113,7 @@ impl TrainedModel {
             (search.steps, search.steps_per_source) = (how.most_tokens, 0);
         }
         let longest = sources.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(1);
+        self.network.check_lengths(longest, 1)?;
         let threads = Threads::new(how.n_threads)?;
         let stepper = Stepper::new(&self.network, &self.weights, longest.max(search.most_tokens(longest)), &threads);
         let mut all = Vec::with_capacity(texts.len());
@@ -127,7 +131,7 @@ impl TrainedModel {
     fn written(&self, source: &[String], hypothesis: Hypothesis<f32>, how: &Writing) -> Written {
         let words = self.task.target_vocabulary();
         let tokens: Vec<String> = hypothesis.tokens.iter().map(|&token| words.word(token).unwrap_or(UNKNOWN_WORD).to_owned()).collect();
-        let n_heads = self.network.config().score.map_or(0, |_| hypothesis.attention.len() / (tokens.len() * source.len()).max(1));
+        let n_heads = hypothesis.attention.len() / (tokens.len() * source.len()).max(1);
         let mut written = Written {
             text: String::new(),
             source: source.to_vec(),

@@ -53,6 +53,11 @@ fn an_attention_only_network_learns_one_to_one() {
     learns("one-to-one-ao");
 }
 
+#[test]
+fn a_transformer_learns_to_reverse() {
+    learns("reverse-transformer");
+}
+
 /// `cargo xtask test --slow` writes `target/tmp/learning.md`; its last results stand in `docs/performance.md`.
 #[test]
 #[ignore = "takes many minutes: every shipped configuration on five seeds"]

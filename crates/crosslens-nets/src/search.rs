@@ -47,7 +47,8 @@ pub struct Hypothesis<F> {
     pub log_probabilities: Vec<f64>,
     /// What it is rated by.
     pub score: f64,
-    /// `[target step, head, source step]`: the weights with which each token was written; empty without attention.
+    /// `[target step, head, source step]`, of a Transformer `[target step, layer, head, source step]`: the weights with which each token
+    /// was written; empty without attention.
     pub attention: Vec<F>,
 }
 
@@ -98,7 +99,7 @@ pub fn write<F: Real>(
     let mut groups: Vec<(&[usize], Vec<Vec<Hypothesis<F>>>)> = order.chunks(GROUP).map(|group| (group, Vec::new())).collect();
     threads.for_each(&mut groups, |_, (group, written)| {
         let sources: Vec<&[Token]> = group.iter().map(|&number| &sources[number][..]).collect();
-        *written = Group::new(&sources, how).write(stepper.start(&sources), start);
+        *written = Group::new(&sources, how, stepper.most_steps()).write(stepper.start(&sources), start);
     });
     let mut results: Vec<Vec<Hypothesis<F>>> = sources.iter().map(|_| Vec::new()).collect();
     for (group, written) in groups {
@@ -128,10 +129,10 @@ struct Candidate {
 }
 
 impl<'a, F: Real> Group<'a, F> {
-    fn new(sources: &[&[Token]], how: &'a Search) -> Self {
+    fn new(sources: &[&[Token]], how: &'a Search, most_steps: usize) -> Self {
         Self {
             how,
-            most_tokens: sources.iter().map(|source| how.most_tokens(source.len())).collect(),
+            most_tokens: sources.iter().map(|source| how.most_tokens(source.len()).min(most_steps)).collect(),
             finished: sources.iter().map(|_| Vec::new()).collect(),
             running: sources.iter().map(|_| Hypothesis::start()).collect(),
         }
@@ -253,7 +254,9 @@ mod tests {
 
     fn networks() -> Vec<NetworkConfig> {
         let small = |family| NetworkConfig { hidden: 6, inputs: Inputs::Embedding { size: 5 }, ..NetworkConfig::of(family) };
-        let mut networks: Vec<NetworkConfig> = Family::ALL.into_iter().map(small).collect();
+        let recurrent = Family::ALL.into_iter().filter(|&family| family != Family::Transformer);
+        let mut networks: Vec<NetworkConfig> = recurrent.map(small).collect();
+        networks.push(NetworkConfig { hidden: 8, heads: 2, ..NetworkConfig::of(Family::Transformer) });
         networks.push(NetworkConfig { cell: Cell::Lstm, layers: 2, ..small(Family::Bahdanau) });
         networks.push(NetworkConfig { input_feeding: true, cell: Cell::GruResetAfter, ..small(Family::Luong) });
         networks.push(NetworkConfig { score: Some(Score::Qkv), heads: 2, ..small(Family::Aed) });
@@ -284,7 +287,7 @@ mod tests {
             for (seen, written) in engine.observe(&network, &weights, &pairs, Feeding::Free).iter().zip(&written) {
                 let [written] = &written[..] else { panic!("one hypothesis") };
                 assert_eq!(written.tokens, seen.predicted, "{config:?}");
-                let heads = if seen.attention.is_empty() { 0 } else { config.heads };
+                let heads = if seen.attention.is_empty() { 0 } else { config.heads * if config.family == Family::Transformer { config.layers } else { 1 } };
                 let n_source = seen.attention.len() / (6 * heads.max(1));
                 for (step, row) in written.attention.chunks(heads.max(1) * n_source.max(1)).enumerate() {
                     for (head, row) in row.chunks(n_source).enumerate() {

@@ -3,14 +3,16 @@
 use std::sync::Mutex;
 
 use crosslens_analysis::{
-    Answer, AttentionRow, Description, Fed, Intervene, Pair, Probe, RecordError, Recordable, Recorded, Token, Untouched, Vocabulary, Words,
+    Answer, AttentionRow, Description, Fed, Intervene, Pair, Probe, RecordError, Recordable, Recorded, SiteKind, Token, Untouched,
+    Vocabulary, Words,
 };
 use crosslens_kernels::Threads;
 
+use crate::network::description::{DECODER, ENCODER};
 use crate::network::engine::lock;
 use crate::network::hook::{Hook, Row};
-use crate::network::shard::Shard;
-use crate::network::{Engine, Feeding, Network, Observation};
+use crate::network::observe::Watched;
+use crate::network::{Engine, Feeding, Network, NetworkError, Observation};
 use crate::tasks::END_WORD;
 
 /// Pairs that are run at a time, so that memory does not grow with the pairs asked for.
@@ -44,9 +46,12 @@ pub enum FedError {
 
 /// A network with its weights, its words and threads, ready to be recorded.
 ///
-/// Its streams are `encoder`, the top outputs of the encoder, and `decoder`, the states that ask: the decoder's top states, which with
+/// The streams of a recurrent network are `encoder`, the top outputs of the encoder, and `decoder`, the states that ask: the decoder's top states, which with
 /// Bahdanau are those of the step before. Every head is a site. In [`Intervene::readout`] the state is what the readout reads besides the
-/// context; Luong's readout reads the attentional state and nothing else.
+/// context; Luong's readout reads the attentional state and nothing else, a Transformer's the decoder's last state.
+///
+/// A Transformer has the streams `encoder`, which all its attention across asks, `cross.L`, the states that ask there in layer L, and
+/// `encoder.L` and `decoder.L`, which ask themselves; normed where norms stand before attention.
 ///
 /// ```
 /// use crosslens_analysis::{Fed, Pair, Recordable, Untouched, Vocabulary};
@@ -71,6 +76,7 @@ pub struct Subject {
     network: Network,
     weights: Vec<f32>,
     description: Description,
+    is_across_only: bool,
     threads: Threads,
     /// As many as ever ran at once. None is held under the lock while it runs: an intervention may ask for another run.
     engines: Mutex<Vec<Engine<f32>>>,
@@ -90,7 +96,20 @@ impl Subject {
     fn of(network: Network, weights: Vec<f32>, source: Words, target: Words, threads: Threads) -> Self {
         assert_eq!(weights.len(), network.layout().len(), "weights of another network");
         let description = network.describe(&weights, source, target);
-        Self { network, weights, description, threads, engines: Mutex::new(Vec::new()) }
+        Self { network, weights, description, is_across_only: false, threads, engines: Mutex::new(Vec::new()) }
+    }
+
+    /// The same without a Transformer's attention of a side to itself.
+    #[must_use]
+    pub fn across(mut self) -> Self {
+        let Description { sites, streams, .. } = &mut self.description;
+        sites.retain(|site| site.kind == SiteKind::Cross);
+        // Streams of attention across come first.
+        if let Some(last) = sites.iter().flat_map(|site| [site.query, site.key]).max() {
+            streams.truncate(last + 1);
+        }
+        self.is_across_only = true;
+        self
     }
 
     /// Checks the pairs, then does `work` on one batch of them after the other.
@@ -103,11 +122,16 @@ impl Subject {
     ) -> Result<Vec<T>, RecordError> {
         let Description { source, target, .. } = &self.description;
         check_pairs(pairs, fed, [source.count, self.network.start_token(), target.count])?;
+        for pair in pairs {
+            let refused = |error: NetworkError| RecordError::Model(Box::new(error));
+            self.network.check_lengths(pair.source.len(), pair.target.len()).map_err(refused)?;
+        }
         let feeding = if matches!(fed, Fed::Own) { Feeding::Free } else { Feeding::Forced };
         let mut engine = lock(&self.engines).pop().unwrap_or_else(|| Engine::on(self.threads.clone()));
+        let n_sites = self.description.sites.len();
         let mut results = Vec::with_capacity(pairs.len());
         for (number, batch) in pairs.chunks(BATCH_PAIRS).enumerate() {
-            results.extend(work(&mut engine, batch, feeding, Rerun { how, fed, first_pair: number * BATCH_PAIRS }));
+            results.extend(work(&mut engine, batch, feeding, Rerun { how, fed, first_pair: number * BATCH_PAIRS, n_sites }));
         }
         lock(&self.engines).push(engine);
         Ok(results)
@@ -122,11 +146,11 @@ impl Recordable for Subject {
     fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
         let seen = self.in_batches(pairs, fed, &Untouched, |engine, pairs, feeding, rerun| {
             engine.watch(&self.network, &self.weights, pairs, feeding, Some(&rerun), |shard, sentence| {
-                (shard.observe(&self.network, sentence), shard.answer(sentence))
+                (shard.observe(sentence), shard.answer(sentence))
             })
         })?;
         let numbered = pairs.iter().zip(seen).enumerate();
-        Ok(numbered.map(|(number, (pair, (observation, answer)))| recorded(number, pair, observation, answer)).collect())
+        Ok(numbered.map(|(number, (pair, (seen, answer)))| recorded(number, pair, &seen, answer, &self.description)).collect())
     }
 
     fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError> {
@@ -140,36 +164,51 @@ impl Recordable for Subject {
         if n_steps == 0 {
             return Some(vec![Vec::new(); self.description.streams.len()]);
         }
+        self.network.check_lengths(n_steps, n_steps).ok()?;
         let pairs = [Pair { source: vec![0; n_steps], target: vec![0; n_steps] }];
         let mut engine = Engine::on(self.threads.clone());
-        let look = |shard: &Shard<f32>, sentence| shard.observe(&self.network, sentence);
+        let look = |shard: &dyn Watched<f32>, sentence| shard.observe(sentence);
         let seen = engine.watch(&self.network, &self.weights, &pairs, Feeding::Forced, Some(&NoToken(probe)), look).pop()?;
-        Some(states(seen))
+        Some(states(&seen, n_steps, &self.description))
     }
 
     fn untrained(&self, seed: u64) -> Option<Box<dyn Recordable>> {
         let Description { source, target, .. } = &self.description;
         let (network, weights) = (self.network.clone(), self.network.draw_weights(seed));
-        Some(Box::new(Self::of(network, weights, source.clone(), target.clone(), self.threads.clone())))
+        let untrained = Self::of(network, weights, source.clone(), target.clone(), self.threads.clone());
+        Some(Box::new(if self.is_across_only { untrained.across() } else { untrained }))
     }
 }
 
-/// By stream.
-fn states(observation: Observation<f32>) -> Vec<Vec<f32>> {
-    vec![observation.encoder, if observation.queries.is_empty() { observation.decoder } else { observation.queries }]
+/// By stream: what all attention across asks, what asks it layer by layer, then what the encoder and the decoder ask themselves with.
+fn states(seen: &Observation<f32>, n_target: usize, description: &Description) -> Vec<Vec<f32>> {
+    let asking = if seen.queries.is_empty() { &seen.decoder } else { &seen.queries };
+    let (n_source, d) = (seen.encoder.len() / description.streams[ENCODER].d, description.streams[DECODER].d);
+    let across = asking.chunks_exact(n_target * d);
+    let own = seen.encoder_self.states.chunks_exact(n_source * d).chain(seen.decoder_self.states.chunks_exact(n_target * d));
+    let all = std::iter::once(&seen.encoder[..]).chain(across).chain(own);
+    all.take(description.streams.len()).map(<[f32]>::to_vec).collect()
 }
 
-fn recorded(number: usize, pair: &Pair, mut observation: Observation<f32>, answer: Answer) -> Recorded {
-    let n_weights = pair.source.len() * pair.target.len();
+/// By site, in the order of [`states`].
+fn attention(seen: &Observation<f32>, pair: &Pair, description: &Description) -> Vec<Vec<f32>> {
+    let (n_source, n_target) = (pair.source.len(), pair.target.len());
+    let own =
+        seen.encoder_self.weights.chunks_exact(n_source * n_source).chain(seen.decoder_self.weights.chunks_exact(n_target * n_target));
+    let all = seen.attention.chunks_exact(n_source * n_target).chain(own);
+    all.take(description.sites.len()).map(<[f32]>::to_vec).collect()
+}
+
+fn recorded(number: usize, pair: &Pair, seen: &Observation<f32>, answer: Answer, description: &Description) -> Recorded {
     Recorded {
         number: number as u64,
         source: pair.source.clone(),
-        fed: std::mem::take(&mut observation.fed),
+        fed: seen.fed.clone(),
         predicted: answer.predicted,
         target: Some(pair.target.clone()),
         loss: Some(answer.loss),
-        attention: observation.attention.chunks_exact(n_weights).map(<[f32]>::to_vec).collect(),
-        states: states(observation),
+        attention: attention(seen, pair, description),
+        states: states(seen, pair.target.len(), description),
     }
 }
 
@@ -219,6 +258,8 @@ struct Rerun<'a> {
     fed: Fed<'a>,
     /// The number of the batch's first pair.
     first_pair: usize,
+    /// Sites that are recorded; others are nobody's business.
+    n_sites: usize,
 }
 
 impl Hook<f32> for Rerun<'_> {
@@ -230,13 +271,19 @@ impl Hook<f32> for Rerun<'_> {
     }
 
     fn weights(&self, row: Row<'_, f32>, weights: &mut [f32]) {
-        let Row { head, sentence, step, query_state, key_states } = row;
+        let Row { site, sentence, step, query_state, key_states } = row;
+        if site >= self.n_sites {
+            return;
+        }
         let pair = self.first_pair + sentence;
-        self.how.weights(AttentionRow { site: head, pair, query: step, query_state, key_states }, weights);
+        self.how.weights(AttentionRow { site, pair, query: step, query_state, key_states }, weights);
     }
 
-    fn values(&self, head: usize, sentence: usize, states: &mut [f32]) {
-        self.how.values(head, self.first_pair + sentence, states);
+    fn values(&self, site: usize, sentence: usize, states: &mut [f32]) {
+        if site >= self.n_sites {
+            return;
+        }
+        self.how.values(site, self.first_pair + sentence, states);
     }
 
     fn readout(&self, sentence: usize, step: usize, state: &mut [f32], context: &mut [f32]) {
@@ -258,7 +305,7 @@ impl Hook<f32> for NoToken {
 
     fn weights(&self, _row: Row<'_, f32>, _weights: &mut [f32]) {}
 
-    fn values(&self, _head: usize, _sentence: usize, _states: &mut [f32]) {}
+    fn values(&self, _site: usize, _sentence: usize, _states: &mut [f32]) {}
 
     fn readout(&self, _sentence: usize, _step: usize, _state: &mut [f32], _context: &mut [f32]) {}
 }

@@ -4,7 +4,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crosslens_analysis::Pair;
-use crosslens_nets::network::{Engine, Family, Feeding, Inputs, Network, NetworkConfig, Score};
+use crosslens_nets::network::{
+    Activation, Engine, Family, Feeding, Inputs, Network, NetworkConfig, NormPlace, Score, StepVectors, TransformerConfig,
+};
 use crosslens_nets::train::{Moments, OptimizerConfig};
 
 struct Counting;
@@ -39,7 +41,15 @@ fn pairs() -> Vec<Pair> {
 #[test]
 fn a_step_keeps_its_memory() {
     let plain = Family::ALL.map(NetworkConfig::of);
+    let transformer = TransformerConfig {
+        norm: NormPlace::Post,
+        activation: Activation::Gelu,
+        tied_readout: true,
+        positions: StepVectors::Learned { size: 11 },
+        ..TransformerConfig::default()
+    };
     let special = [
+        NetworkConfig { transformer: Some(transformer), ..NetworkConfig::of(Family::Transformer) },
         NetworkConfig { inputs: Inputs::Embedding { size: 16 }, ..NetworkConfig::of(Family::Aed) },
         NetworkConfig { score: Some(Score::Qkv), heads: 3, readout_bias: true, ..NetworkConfig::of(Family::Ao) },
         NetworkConfig { bidirectional: true, input_feeding: true, ..NetworkConfig::of(Family::Luong) },

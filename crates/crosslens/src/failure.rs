@@ -210,7 +210,7 @@ impl From<AttendError> for Failure {
             AttendError::Sums(error) => error.into(),
             AttendError::NoTask => failure.hint("--source TEXT"),
             AttendError::NoSums => failure.hint("crosslens fit MODEL --corpus words.txt -o x.stats.safetensors, then --components that"),
-            AttendError::NoAttention => failure.hint("a run of another --arch has some: aed, ao, bahdanau, luong"),
+            AttendError::NoAttention => failure.hint("a run of another --arch has some: aed, ao, bahdanau, luong, transformer"),
             AttendError::UnknownWord { word, known, .. } => match nearest(&word, known.iter().map(String::as_str)) {
                 Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
                 None => failure.hint(format!("it knows {}", some_of(&known))),

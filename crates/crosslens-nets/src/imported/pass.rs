@@ -76,6 +76,7 @@ impl Trace {
             encoder: rows_of(&self.keys, &source, self.source.n_rows()).to_vec(),
             decoder: rows_of(&self.states, &target, self.fed.len()).to_vec(),
             queries: rows_of(&self.queries, &target, self.fed.len()).to_vec(),
+            ..Observation::default()
         }
     }
 }

@@ -309,7 +309,7 @@ impl Attention {
                 let key_states = &key_states[place.source_row * self.d_key_state..][..place.n_keys * self.d_key_state];
                 for (number, weights) in weights.chunks_exact_mut(place.n_keys).enumerate() {
                     let query_state = &query_states[(place.target_row + number) * self.d_query_state..][..self.d_query_state];
-                    hook.weights(Row { head, sentence, step: place.first_step + number, query_state, key_states }, weights);
+                    hook.weights(Row { site: head, sentence, step: place.first_step + number, query_state, key_states }, weights);
                 }
             }
             let value = head_rows(values, place.source_row, place.n_keys, self.heads, head, self.d_value);

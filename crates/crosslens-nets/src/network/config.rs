@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::transformer::TransformerConfig;
+
 /// How encoder, attention and decoder are put together; the equations stand in `docs/math.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -14,11 +16,13 @@ pub enum Family {
     Bahdanau,
     /// The current state asks, readout of an attentional state.
     Luong,
+    /// Layers of attention and feed-forward maps on both sides, no recurrence.
+    Transformer,
 }
 
 impl Family {
     /// Every family, in the order of the help text.
-    pub const ALL: [Self; 5] = [Self::Ved, Self::Aed, Self::Ao, Self::Bahdanau, Self::Luong];
+    pub const ALL: [Self; 6] = [Self::Ved, Self::Aed, Self::Ao, Self::Bahdanau, Self::Luong, Self::Transformer];
 
     /// The name used in files and on the command line.
     pub fn name(self) -> &'static str {
@@ -28,6 +32,7 @@ impl Family {
             Self::Ao => "ao",
             Self::Bahdanau => "bahdanau",
             Self::Luong => "luong",
+            Self::Transformer => "transformer",
         }
     }
 }
@@ -141,45 +146,124 @@ impl Default for Positions {
 }
 
 /// A network as the user describes it; [`NetworkConfig::check`] says whether it can be built.
+///
+/// What a family does not have stays as [`NetworkConfig::of`] says and is not written to files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written", into = "Written")]
 pub struct NetworkConfig {
     /// How it is put together.
     pub family: Family,
     /// Its recurrent cell. Default: `gru`.
-    #[serde(default = "default_cell")]
     pub cell: Cell,
-    /// Recurrent layers on each side. Default: 1.
-    #[serde(default = "one")]
+    /// Layers on each side; of a Transformer, of its encoder. Default: 1.
     pub layers: usize,
     /// Size `n` of a hidden state. Default: 128.
-    #[serde(default = "default_hidden")]
     pub hidden: usize,
     /// Whether the encoder also reads backwards.
-    #[serde(default)]
     pub bidirectional: bool,
-    /// How attention scores are formed; none for `ved`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// How attention scores are formed; none for `ved` and `transformer`.
     pub score: Option<Score>,
-    /// Attention heads; more than one only with `qkv`. Default: 1.
-    #[serde(default = "one")]
+    /// Attention heads; more than one only with `qkv` and in a Transformer. Default: 1, of a Transformer 4.
     pub heads: usize,
     /// Whether the attentional state is fed to the next step (`luong` only).
-    #[serde(default)]
     pub input_feeding: bool,
     /// Whether the readout has a bias.
-    #[serde(default)]
     pub readout_bias: bool,
-    /// Share of the inputs of upper layers and of the readout that training sets to zero.
-    #[serde(default)]
+    /// Share of the inputs of upper layers and of the readout, or of what a Transformer's sublayers give, that training sets to zero.
     pub dropout: f64,
-    /// What tokens look like. Default: one-hot.
-    #[serde(default = "default_inputs")]
+    /// What tokens look like. Default: one-hot. A Transformer's are always learned rows of `hidden` numbers.
     pub inputs: Inputs,
     /// Encoding of positions in the input; `ao` needs it to attend by position.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<Positions>,
+    /// What only a Transformer has.
+    pub transformer: Option<TransformerConfig>,
 }
+
+/// A network as it stands in a file: what is left out is the family's usual.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    family: Family,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cell: Option<Cell>,
+    #[serde(default = "one")]
+    layers: usize,
+    #[serde(default = "default_hidden")]
+    hidden: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bidirectional: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    score: Option<Score>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    heads: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input_feeding: Option<bool>,
+    #[serde(default)]
+    readout_bias: bool,
+    #[serde(default)]
+    dropout: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    inputs: Option<Inputs>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    positions: Option<Positions>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    transformer: Option<TransformerConfig>,
+}
+
+impl TryFrom<Written> for NetworkConfig {
+    type Error = NetworkError;
+
+    fn try_from(written: Written) -> Result<Self, NetworkError> {
+        let Written { family, cell, layers, hidden, bidirectional, score, heads, input_feeding, .. } = written;
+        let Written { readout_bias, dropout, inputs, positions, transformer, .. } = written;
+        let is_transformer = family == Family::Transformer;
+        if is_transformer && let Some(cell) = cell {
+            return Err(NetworkError::of_transformer(format!("cell = \"{}\"", cell.name()), NO_CELL));
+        }
+        if is_transformer && inputs.is_some() {
+            return Err(NetworkError::of_transformer("inputs".into(), NO_INPUTS));
+        }
+        Ok(Self {
+            family,
+            cell: cell.unwrap_or_else(default_cell),
+            layers,
+            hidden,
+            bidirectional: bidirectional.unwrap_or(false),
+            score,
+            heads: heads.unwrap_or_else(|| default_heads(family)),
+            input_feeding: input_feeding.unwrap_or(false),
+            readout_bias,
+            dropout,
+            inputs: inputs.unwrap_or_else(default_inputs),
+            positions,
+            transformer: if is_transformer { Some(transformer.unwrap_or_default()) } else { transformer },
+        })
+    }
+}
+
+impl From<NetworkConfig> for Written {
+    fn from(config: NetworkConfig) -> Self {
+        let is_recurrent = config.family != Family::Transformer;
+        Self {
+            family: config.family,
+            cell: is_recurrent.then_some(config.cell),
+            layers: config.layers,
+            hidden: config.hidden,
+            bidirectional: is_recurrent.then_some(config.bidirectional),
+            score: config.score,
+            heads: Some(config.heads),
+            input_feeding: is_recurrent.then_some(config.input_feeding),
+            readout_bias: config.readout_bias,
+            dropout: config.dropout,
+            inputs: is_recurrent.then_some(config.inputs),
+            positions: config.positions,
+            transformer: config.transformer,
+        }
+    }
+}
+
+const NO_CELL: &str = "they have no recurrence; leave the cell out or use --arch aed";
+const NO_INPUTS: &str = "their tokens are learned rows of `hidden` numbers; leave inputs out";
 
 fn default_cell() -> Cell {
     Cell::Gru
@@ -187,6 +271,10 @@ fn default_cell() -> Cell {
 
 fn one() -> usize {
     1
+}
+
+fn default_heads(family: Family) -> usize {
+    if family == Family::Transformer { 4 } else { 1 }
 }
 
 fn default_hidden() -> usize {
@@ -229,6 +317,16 @@ pub enum NetworkError {
         /// How many there may be.
         most: usize,
     },
+    /// A sentence that goes beyond the learned positions.
+    #[error("a {side} may have {steps} steps, network.transformer.positions.size is {most}: use at least {steps}, or sinusoidal positions")]
+    TooLong {
+        /// Source or target.
+        side: &'static str,
+        /// Steps of the sentence.
+        steps: usize,
+        /// Steps there are positions for.
+        most: usize,
+    },
     /// Fewer one-hot dimensions than words.
     #[error("network.inputs.size is {size}, but the {side} vocabulary has {words} words: use at least {words}, or 0 to let it fit")]
     OneHotTooSmall {
@@ -241,6 +339,12 @@ pub enum NetworkError {
     },
 }
 
+impl NetworkError {
+    fn of_transformer(what: String, reason: &'static str) -> Self {
+        Self::Impossible { family: Family::Transformer.name(), what, reason }
+    }
+}
+
 /// Largest hidden size, embedding and number of layers taken seriously; beyond it a typo is likelier than a plan.
 const MAX_SIZE: usize = 1 << 16;
 const MAX_LAYERS: usize = 64;
@@ -250,7 +354,7 @@ impl NetworkConfig {
     /// The usual network of a family.
     pub fn of(family: Family) -> Self {
         let score = match family {
-            Family::Ved => None,
+            Family::Ved | Family::Transformer => None,
             Family::Aed | Family::Ao => Some(Score::Dot),
             Family::Bahdanau => Some(Score::Additive),
             Family::Luong => Some(Score::General),
@@ -262,12 +366,13 @@ impl NetworkConfig {
             hidden: default_hidden(),
             bidirectional: family == Family::Bahdanau,
             score,
-            heads: 1,
+            heads: default_heads(family),
             input_feeding: false,
             readout_bias: false,
             dropout: 0.0,
             inputs: default_inputs(),
             positions: (family == Family::Ao).then(Positions::default),
+            transformer: (family == Family::Transformer).then(TransformerConfig::default),
         }
     }
 
@@ -297,11 +402,35 @@ impl NetworkConfig {
                 return Err(NetworkError::OutOfRange { field: "positions.time_scale", value, range: "a finite number of at least 1" });
             }
         }
+        if self.family == Family::Transformer {
+            self.check_transformer()?;
+            return self.transformer.unwrap_or_default().check(self.hidden, self.heads);
+        }
         self.check_combination()
+    }
+
+    /// Fails for what only recurrent networks have.
+    fn check_transformer(&self) -> Result<(), NetworkError> {
+        let score = self.score.map(|score| format!("score = \"{}\"", score.name())).unwrap_or_default();
+        let foreign = [
+            (self.cell != default_cell(), format!("cell = \"{}\"", self.cell.name()), NO_CELL),
+            (self.score.is_some(), score, "their scores are always of learned queries and keys; leave the score out"),
+            (self.bidirectional, "bidirectional".into(), "their encoder sees both directions anyway; leave it out"),
+            (self.input_feeding, "input_feeding".into(), "only luong feeds its attentional state back"),
+            (self.inputs != default_inputs(), "inputs".into(), NO_INPUTS),
+            (self.positions.is_some(), "positions".into(), "theirs are set by network.transformer.positions"),
+        ];
+        match foreign.into_iter().find(|(is_there, ..)| *is_there) {
+            Some((_, what, reason)) => Err(NetworkError::of_transformer(what, reason)),
+            None => Ok(()),
+        }
     }
 
     fn check_combination(&self) -> Result<(), NetworkError> {
         let impossible = |what: String, reason| Err(NetworkError::Impossible { family: self.family.name(), what, reason });
+        if self.transformer.is_some() {
+            return impossible("[network.transformer]".into(), "it is for --arch transformer; leave it out");
+        }
         match (self.family, self.score) {
             (Family::Ved, Some(score)) => {
                 return impossible(
@@ -339,6 +468,7 @@ impl NetworkConfig {
 
 #[cfg(test)]
 mod tests {
+    use super::super::transformer::StepVectors;
     use super::*;
 
     #[test]
@@ -355,6 +485,50 @@ mod tests {
         assert!(message.contains("bidirectional") && message.contains("general, additive or qkv"), "{message}");
     }
 
+    /// What a file says and what it leaves out.
+    #[test]
+    fn a_transformer_is_written_without_what_it_does_not_have() {
+        let config = NetworkConfig::of(Family::Transformer);
+        let text = toml::to_string(&config).expect("a configuration can be written");
+        assert!(!text.contains("cell") && !text.contains("inputs ") && !text.contains("bidirectional"), "{text}");
+        assert_eq!(toml::from_str::<NetworkConfig>(&text).expect("and read"), config);
+        assert_eq!(toml::from_str::<NetworkConfig>("family = \"transformer\"").expect("nothing else is needed"), config);
+        for (line, word) in [("cell = \"gru\"", "no recurrence"), ("inputs = { kind = \"one-hot\" }", "learned rows")] {
+            let message = toml::from_str::<NetworkConfig>(&format!("family = \"transformer\"\n{line}")).expect_err(line).to_string();
+            assert!(message.contains(word), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_transformer_refuses_by_name_what_it_cannot_have() {
+        let of = |change: fn(&mut NetworkConfig, &mut TransformerConfig)| {
+            let (mut config, mut own) = (NetworkConfig::of(Family::Transformer), TransformerConfig::default());
+            change(&mut config, &mut own);
+            config.transformer = Some(own);
+            config.check().expect_err("it makes no sense").to_string()
+        };
+        let refused = [
+            (of(|config, _| config.heads = 3), "network.heads is 3, it must be a divisor of network.hidden"),
+            (of(|config, _| config.heads = 0), "network.heads is 0"),
+            (of(|config, _| config.hidden = 0), "network.hidden is 0"),
+            (of(|config, _| config.layers = 0), "network.layers is 0"),
+            (of(|_, own| own.decoder_layers = Some(0)), "network.transformer.decoder_layers is 0"),
+            (of(|_, own| own.feed_forward = Some(0)), "network.transformer.feed_forward is 0"),
+            (of(|_, own| own.embedding_scale = Some(f64::NAN)), "network.transformer.embedding_scale is NaN"),
+            (of(|_, own| own.positions = StepVectors::Learned { size: 0 }), "network.transformer.positions.size is 0"),
+            (of(|_, own| own.positions = StepVectors::Sinusoidal { time_scale: 0.5 }), "network.transformer.positions.time_scale is 0.5"),
+            (of(|config, _| config.cell = Cell::Lstm), "transformer networks cannot have cell = \"lstm\""),
+            (of(|config, _| config.score = Some(Score::Dot)), "transformer networks cannot have score = \"dot\""),
+            (of(|config, _| config.bidirectional = true), "transformer networks cannot have bidirectional"),
+            (of(|config, _| config.input_feeding = true), "transformer networks cannot have input_feeding"),
+            (of(|config, _| config.inputs = Inputs::Embedding { size: 4 }), "transformer networks cannot have inputs"),
+            (of(|config, _| config.positions = Some(Positions::default())), "transformer networks cannot have positions"),
+        ];
+        for (message, beginning) in refused {
+            assert!(message.starts_with(beginning), "{message}");
+        }
+    }
+
     #[test]
     fn combinations_without_meaning_are_refused() {
         let refused = [
@@ -363,6 +537,7 @@ mod tests {
             NetworkConfig { heads: 2, ..NetworkConfig::of(Family::Aed) },
             NetworkConfig { bidirectional: true, score: Some(Score::General), ..NetworkConfig::of(Family::Ao) },
             NetworkConfig { input_feeding: true, ..NetworkConfig::of(Family::Bahdanau) },
+            NetworkConfig { transformer: Some(TransformerConfig::default()), ..NetworkConfig::of(Family::Aed) },
             NetworkConfig { hidden: 0, ..NetworkConfig::of(Family::Aed) },
             NetworkConfig { layers: 0, ..NetworkConfig::of(Family::Aed) },
             NetworkConfig { dropout: f64::NAN, ..NetworkConfig::of(Family::Aed) },

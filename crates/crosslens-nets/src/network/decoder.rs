@@ -29,7 +29,19 @@ pub(crate) struct Decoder {
     pub(crate) attentional: Option<Linear>,
     /// Width of what is fed back into the first layer; 0 for nothing.
     pub(crate) d_feed: usize,
+    pub(crate) reads: ReadoutInput,
     pub(crate) readout: Readout,
+}
+
+/// What the readout reads of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadoutInput {
+    State,
+    /// Side by side.
+    StateAndContext,
+    Context,
+    /// Luong's.
+    Attentional,
 }
 
 /// What the decoder did in a shard.
@@ -86,10 +98,7 @@ impl Decoder {
 
     /// How much of the readout's input comes from the state (Luong's: the attentional one); the rest is the context.
     pub(crate) fn d_readout_state(&self) -> usize {
-        match self.family {
-            Family::Ao => 0,
-            Family::Ved | Family::Aed | Family::Bahdanau | Family::Luong => self.n(),
-        }
+        if self.reads == ReadoutInput::Context { 0 } else { self.n() }
     }
 
     /// Makes room for a shard and draws its masks.
@@ -299,14 +308,14 @@ impl Decoder {
             let place = packing.to_sentence[row];
             let target = &mut trace.readout_input[place * d..][..d];
             let state = &top.hidden[row * n..][..n];
-            match self.family {
-                Family::Ved => target.copy_from_slice(state),
-                Family::Aed | Family::Bahdanau => {
+            match self.reads {
+                ReadoutInput::State => target.copy_from_slice(state),
+                ReadoutInput::StateAndContext => {
                     target[..n].copy_from_slice(state);
                     target[n..].copy_from_slice(&attention.contexts[place * d_context..][..d_context]);
                 }
-                Family::Ao => target.copy_from_slice(&attention.contexts[place * d_context..][..d_context]),
-                Family::Luong => target.copy_from_slice(&trace.attentional[place * n..][..n]),
+                ReadoutInput::Context => target.copy_from_slice(&attention.contexts[place * d_context..][..d_context]),
+                ReadoutInput::Attentional => target.copy_from_slice(&trace.attentional[place * n..][..n]),
             }
             if input.dropout.is_some() {
                 dropout::apply(target, &trace.readout_mask[place * d..][..d]);
@@ -385,14 +394,14 @@ impl Decoder {
             let place = packing.to_sentence[row];
             let d_input = &trace.d_readout_input[place * d..][..d];
             let d_state = &mut trace.layers[top].d_hidden[row * n..][..n];
-            match self.family {
-                Family::Ved => add(d_state, d_input),
-                Family::Aed | Family::Bahdanau => {
+            match self.reads {
+                ReadoutInput::State => add(d_state, d_input),
+                ReadoutInput::StateAndContext => {
                     add(d_state, &d_input[..n]);
                     attention.d_contexts[place * d_context..][..d_context].copy_from_slice(&d_input[n..]);
                 }
-                Family::Ao => attention.d_contexts[place * d_context..][..d_context].copy_from_slice(d_input),
-                Family::Luong => trace.d_attentional[place * n..][..n].copy_from_slice(d_input),
+                ReadoutInput::Context => attention.d_contexts[place * d_context..][..d_context].copy_from_slice(d_input),
+                ReadoutInput::Attentional => trace.d_attentional[place * n..][..n].copy_from_slice(d_input),
             }
         }
     }

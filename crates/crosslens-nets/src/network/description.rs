@@ -2,11 +2,12 @@
 
 use crosslens_analysis::{self as analysis, Consumed, Description, ScoreMap, Side, Site, SiteKind, Stream, Visible, Words};
 
-use super::Network;
 use super::attention::Attention;
 use super::config::{Cell, Family, NetworkConfig, Score};
-use super::layout::TensorId;
+use super::layout::{Layout, TensorId};
 use super::linear::Linear;
+use super::transformer::NormPlace;
+use super::{Body, Network, Recurrent};
 
 /// Places in [`Description::streams`].
 pub(crate) const ENCODER: usize = 0;
@@ -15,78 +16,93 @@ pub(crate) const DECODER: usize = 1;
 impl Network {
     /// The network with these weights, reading and writing these words.
     pub(crate) fn describe(&self, weights: &[f32], source: Words, target: Words) -> Description {
-        let consumed = if self.config.family == Family::Bahdanau { Consumed::Previous } else { Consumed::Current };
-        let stream = |name: &str, side, consumed, d| Stream { name: name.into(), side, consumed, d };
-        Description {
-            model: in_words(&self.config),
-            model_hash: self.hash(weights),
-            source,
-            target,
-            streams: vec![
-                stream("encoder", Side::Source, Consumed::Current, self.config.d_key()),
-                stream("decoder", Side::Target, consumed, self.config.hidden),
-            ],
-            sites: self.decoder.attention.as_ref().map_or_else(Vec::new, |attention| self.sites(attention, weights)),
-            readout: self.linear_readout(weights),
-        }
+        let numbers = Numbers { layout: &self.layout, weights };
+        let (streams, sites, readout) = match &self.body {
+            Body::Recurrent(network) => (network.streams(), network.sites(numbers), network.linear_readout(numbers)),
+            Body::Transformer(network) => (network.streams(), network.sites(numbers), None),
+        };
+        Description { model: in_words(&self.config), model_hash: self.hash(weights), source, target, streams, sites, readout }
+    }
+}
+
+/// Weights by parameter.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbers<'a> {
+    layout: &'a Layout,
+    weights: &'a [f32],
+}
+
+impl Numbers<'_> {
+    /// One head's columns of a map `[d_in, heads · d_out]`.
+    pub(crate) fn columns_of_head(self, linear: &Linear, head: usize, heads: usize) -> analysis::Linear {
+        let (d_in, width) = self.layout.shape(linear.tensor);
+        let d_out = width / heads;
+        let rows = self.weights[self.layout.range(linear.tensor)].chunks_exact(width);
+        let weights = rows.flat_map(|row| &row[head * d_out..][..d_out]).copied().collect();
+        analysis::Linear { d_in, d_out, weights, bias: Vec::new() }
     }
 
-    fn sites(&self, attention: &Attention, weights: &[f32]) -> Vec<Site> {
+    pub(crate) fn vector(self, tensor: Option<TensorId>) -> Vec<f32> {
+        tensor.map_or_else(Vec::new, |tensor| self.weights[self.layout.range(tensor)].to_vec())
+    }
+}
+
+impl Recurrent {
+    fn streams(&self) -> Vec<Stream> {
+        let consumed = if self.config.family == Family::Bahdanau { Consumed::Previous } else { Consumed::Current };
+        let stream = |name: &str, side, consumed, d| Stream { name: name.into(), side, consumed, d };
+        vec![
+            stream("encoder", Side::Source, Consumed::Current, self.config.d_key()),
+            stream("decoder", Side::Target, consumed, self.config.hidden),
+        ]
+    }
+
+    fn sites(&self, numbers: Numbers<'_>) -> Vec<Site> {
+        let Some(attention) = &self.decoder.attention else { return Vec::new() };
         let site = |head| Site {
             kind: SiteKind::Cross,
             layer: 0,
             head,
             query: DECODER,
             key: ENCODER,
-            map: self.score_map(attention, head, weights),
+            map: score_map(attention, head, numbers),
             visible: Visible::All,
-            value: attention.value.as_ref().map(|value| self.columns_of_head(value, head, attention.heads, weights)),
+            value: attention.value.as_ref().map(|value| numbers.columns_of_head(value, head, attention.heads)),
         };
         (0..attention.heads).map(site).collect()
     }
 
-    fn score_map(&self, attention: &Attention, head: usize, weights: &[f32]) -> ScoreMap {
-        let map = |linear: Option<Linear>| {
-            let linear = linear.expect("every score has the maps that `Attention::new` gives it");
-            self.columns_of_head(&linear, head, attention.heads, weights)
-        };
-        match attention.score {
-            Score::Dot | Score::ScaledDot => ScoreMap::Dot { scale: attention.scale() },
-            Score::General => ScoreMap::Bilinear { query: map(attention.query) },
-            Score::Additive => ScoreMap::Additive {
-                query: map(attention.query),
-                key: analysis::Linear { bias: self.vector(attention.bias, weights), ..map(attention.key) },
-                vector: self.vector(attention.vector, weights),
-            },
-            Score::Qkv => {
-                ScoreMap::Projected { query: map(attention.query), key: map(attention.key), scale: attention.scale(), position_bias: None }
-            }
-        }
-    }
-
-    /// One head's columns of a map `[d_in, heads · d_out]`.
-    fn columns_of_head(&self, linear: &Linear, head: usize, heads: usize, weights: &[f32]) -> analysis::Linear {
-        let (d_in, width) = self.layout.shape(linear.tensor);
-        let d_out = width / heads;
-        let rows = weights[self.layout.range(linear.tensor)].chunks_exact(width);
-        let weights = rows.flat_map(|row| &row[head * d_out..][..d_out]).copied().collect();
-        analysis::Linear { d_in, d_out, weights, bias: Vec::new() }
-    }
-
-    fn vector(&self, tensor: Option<TensorId>, weights: &[f32]) -> Vec<f32> {
-        tensor.map_or_else(Vec::new, |tensor| weights[self.layout.range(tensor)].to_vec())
-    }
-
     /// The readout of state and context; `None` with Luong, whose attentional state lies between them and the logits.
-    fn linear_readout(&self, weights: &[f32]) -> Option<analysis::Readout> {
+    fn linear_readout(&self, numbers: Numbers<'_>) -> Option<analysis::Readout> {
         if self.config.family == Family::Luong {
             return None;
         }
         let (readout, d_state) = (&self.decoder.readout, self.decoder.d_readout_state());
-        let map = analysis::Linear { bias: self.vector(readout.bias, weights), ..self.columns_of_head(&readout.linear, 0, 1, weights) };
+        let map = analysis::Linear { bias: numbers.vector(readout.bias), ..numbers.columns_of_head(&readout.linear, 0, 1) };
         Some(analysis::Readout { map, d_state, d_context: readout.d_input - d_state })
     }
+}
 
+fn score_map(attention: &Attention, head: usize, numbers: Numbers<'_>) -> ScoreMap {
+    let map = |linear: Option<Linear>| {
+        let linear = linear.expect("every score has the maps that `Attention::new` gives it");
+        numbers.columns_of_head(&linear, head, attention.heads)
+    };
+    match attention.score {
+        Score::Dot | Score::ScaledDot => ScoreMap::Dot { scale: attention.scale() },
+        Score::General => ScoreMap::Bilinear { query: map(attention.query) },
+        Score::Additive => ScoreMap::Additive {
+            query: map(attention.query),
+            key: analysis::Linear { bias: numbers.vector(attention.bias), ..map(attention.key) },
+            vector: numbers.vector(attention.vector),
+        },
+        Score::Qkv => {
+            ScoreMap::Projected { query: map(attention.query), key: map(attention.key), scale: attention.scale(), position_bias: None }
+        }
+    }
+}
+
+impl Network {
     /// FNV-1a, 64 bits in hexadecimal digits, of the configuration, the weights and the rotation of positions.
     fn hash(&self, weights: &[f32]) -> String {
         let config = serde_json::to_vec(&self.config).expect("a configuration is plain numbers and names");
@@ -109,6 +125,7 @@ fn in_words(config: &NetworkConfig) -> String {
         Family::Ao => "AO",
         Family::Bahdanau => "Bahdanau",
         Family::Luong => "Luong",
+        Family::Transformer => return transformer_in_words(config),
     };
     let cell = match config.cell {
         Cell::Vanilla => "vanilla RNN",
@@ -134,6 +151,17 @@ fn in_words(config: &NetworkConfig) -> String {
     words.join(", ")
 }
 
+/// `Transformer, 2 + 2 layers, 4 heads, 128 units, pre-norm`.
+fn transformer_in_words(config: &NetworkConfig) -> String {
+    let own = config.transformer.unwrap_or_default();
+    let (n_encoder, n_decoder) = (config.layers, own.decoder_layers.unwrap_or(config.layers));
+    let norm = match own.norm {
+        NormPlace::Pre => "pre-norm",
+        NormPlace::Post => "post-norm",
+    };
+    format!("Transformer, {n_encoder} + {n_decoder} layers, {} heads, {} units, {norm}", config.heads, config.hidden)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +175,7 @@ mod tests {
         let config =
             NetworkConfig { cell: Cell::Lstm, score: Some(Score::ScaledDot), input_feeding: true, ..NetworkConfig::of(Family::Luong) };
         assert_eq!(in_words(&config), "Luong, LSTM, 128 units, scaled dot, input feeding");
+        assert_eq!(in_words(&NetworkConfig::of(Family::Transformer)), "Transformer, 1 + 1 layers, 4 heads, 128 units, pre-norm");
     }
 
     #[test]

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::dropout::Dropout;
 use super::hook::Hook;
 use super::inputs::{LocalTokens, Table};
+use super::observe::{Ran, Watched};
 use super::positions::Encoded;
 use super::prepared::{Context, Prepared};
 use super::shard::{Job, Shard};
-use super::{Network, Outcome};
+use super::{Body, Network, Outcome, Recurrent, transformer};
 
 /// Sentences in one shard. Fixed, so that results do not depend on threads.
 const SHARD_SENTENCES: usize = 16;
@@ -32,10 +33,9 @@ pub enum Feeding {
     Free,
 }
 
-/// What the shards of a batch share.
+/// What the shards of a batch of a recurrent network share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared<F> {
-    prepared: Prepared<F>,
     pub(crate) source_tokens: LocalTokens,
     pub(crate) target_tokens: LocalTokens,
     /// Of the encoder's directions, then of the decoder.
@@ -44,33 +44,6 @@ pub(crate) struct Shared<F> {
 }
 
 impl<F: Real> Shared<F> {
-    /// Made to read any tokens, in sentences of up to `n_steps`.
-    pub(crate) fn for_all_tokens(network: &Network, weights: &[F], n_steps: usize, threads: &Threads) -> Self {
-        let mut shared = Self::default();
-        shared.source_tokens.collect(&network.source_space, true, std::iter::empty());
-        shared.target_tokens.collect(&network.target_space, true, std::iter::empty());
-        shared.refresh(network, weights, n_steps, false, None, threads);
-        shared
-    }
-
-    pub(crate) fn context<'a>(&'a self, network: &'a Network, weights: &'a [F]) -> Context<'a, F> {
-        Context { layout: &network.layout, weights, prepared: &self.prepared }
-    }
-
-    /// Packs the weights and computes the tables of the tokens collected.
-    fn refresh(&mut self, network: &Network, weights: &[F], n_steps: usize, with_gradient: bool, probe: Option<Probe>, threads: &Threads) {
-        let Self { prepared, source_tokens, target_tokens, tables, encoded } = self;
-        prepared.refresh(&network.maps, &network.layout, weights, with_gradient, threads);
-        encoded.refresh(network.config.positions.zip(network.rotation()), network.d_input(), n_steps);
-        let context = Context { layout: &network.layout, weights, prepared };
-        tables.resize_with(network.decoder_table() + 1, Table::default);
-        let (source_tokens, target_tokens, encoded) = (&*source_tokens, &*target_tokens, &encoded.rows);
-        threads.for_each(tables, |number, table| {
-            let (layer, space, local) = network.table(number, source_tokens, target_tokens);
-            table.refresh(layer, space, local, encoded, context, probe);
-        });
-    }
-
     pub(crate) fn table_len(&self) -> usize {
         self.tables.iter().map(Table::len).sum()
     }
@@ -85,9 +58,9 @@ impl<F: Real> Shared<F> {
 #[derive(Debug)]
 pub struct Engine<F> {
     threads: Threads,
-    shared: Shared<F>,
-    /// As many as threads ever worked at once; any of them serves any shard.
-    workspaces: Mutex<Vec<Shard<F>>>,
+    prepared: Prepared<F>,
+    recurrent: Kept<Shared<F>, Shard<F>>,
+    transformer: Kept<transformer::Shared<F>, transformer::Shard<F>>,
     results: Vec<ShardResult<F>>,
     n_shards: usize,
     gradient: Vec<F>,
@@ -95,11 +68,37 @@ pub struct Engine<F> {
     label_smoothing: F,
 }
 
+/// What one kind of network keeps.
+#[derive(Debug, Default)]
+struct Kept<S, W> {
+    shared: S,
+    /// As many as threads ever worked at once; any of them serves any shard.
+    workspaces: Mutex<Vec<W>>,
+}
+
 /// What a shard leaves behind.
 #[derive(Clone, Debug, Default)]
 struct ShardResult<F> {
     outcome: Outcome,
     gradient: Vec<F>,
+}
+
+/// What to run.
+pub(crate) struct Pass<'a, F> {
+    pub(crate) pairs: &'a [Pair],
+    pub(crate) feeding: Feeding,
+    pub(crate) dropout: Option<Dropout>,
+    pub(crate) with_gradient: bool,
+    /// Where a gradient is wanted.
+    pub(crate) label_smoothing: F,
+    pub(crate) hook: Option<&'a dyn Hook<F>>,
+}
+
+impl<'a, F: Real> Pass<'a, F> {
+    /// Forward only, unchanged.
+    pub(crate) fn plain(pairs: &'a [Pair], feeding: Feeding) -> Self {
+        Self { pairs, feeding, dropout: None, with_gradient: false, label_smoothing: F::ZERO, hook: None }
+    }
 }
 
 impl<F: Real> Engine<F> {
@@ -112,8 +111,9 @@ impl<F: Real> Engine<F> {
     pub(crate) fn on(threads: Threads) -> Self {
         Self {
             threads,
-            shared: Shared::default(),
-            workspaces: Mutex::new(Vec::new()),
+            prepared: Prepared::default(),
+            recurrent: Kept::default(),
+            transformer: Kept::default(),
             results: Vec::new(),
             n_shards: 0,
             gradient: Vec::new(),
@@ -136,7 +136,7 @@ impl<F: Real> Engine<F> {
     ///
     /// Panics if a token is not in the network's vocabularies or a sentence is empty.
     pub fn evaluate(&mut self, network: &Network, weights: &[F], pairs: &[Pair], feeding: Feeding) -> Outcome {
-        self.run(network, weights, pairs, feeding, None, false, None, |_, _| ())
+        self.run(network, weights, Pass::plain(pairs, feeding), |_, _| ())
     }
 
     /// The same, and the gradient of the mean cross-entropy, found in [`Engine::gradient`].
@@ -146,7 +146,8 @@ impl<F: Real> Engine<F> {
         let probability = network.config.dropout;
         let dropout = (probability > 0.0).then_some(Dropout { probability, seed: dropout_seed });
         self.threads.clone().within(|| {
-            let outcome = self.run(network, weights, pairs, feeding, dropout, true, None, |_, _| ());
+            let pass = Pass { pairs, feeding, dropout, with_gradient: true, label_smoothing: self.label_smoothing, hook: None };
+            let outcome = self.run(network, weights, pass, |_, _| ());
             self.sum_gradients(network, weights);
             outcome
         })
@@ -162,65 +163,51 @@ impl<F: Real> Engine<F> {
         (&mut self.gradient, &self.threads)
     }
 
-    /// Runs all shards; `look` sees each one's workspace and its number when it is done.
-    #[expect(clippy::too_many_arguments, reason = "internal; each caller states what it wants")]
+    /// Runs all shards; `look` sees each one, with its number, when it is done.
     pub(crate) fn run(
         &mut self,
         network: &Network,
         weights: &[F],
-        pairs: &[Pair],
-        feeding: Feeding,
-        dropout: Option<Dropout>,
-        with_gradient: bool,
-        hook: Option<&dyn Hook<F>>,
-        look: impl Fn(usize, &Shard<F>) + Sync,
+        pass: Pass<'_, F>,
+        look: impl Fn(usize, &dyn Watched<F>) + Sync,
     ) -> Outcome {
         assert_eq!(weights.len(), network.layout.len(), "weights of another network");
+        let Pass { pairs, with_gradient, .. } = pass;
         assert!(pairs.iter().all(|pair| !pair.source.is_empty() && !pair.target.is_empty()), "sentences are not empty");
-        self.refresh(network, weights, pairs, feeding, with_gradient, hook);
-        let Self { threads, shared, workspaces, results, n_shards, label_smoothing, .. } = self;
-        let size = pairs.len().div_ceil(MAX_SHARDS).max(SHARD_SENTENCES);
-        *n_shards = pairs.len().div_ceil(size);
+        let Self { threads, prepared, recurrent, transformer, results, n_shards, .. } = self;
+        prepared.refresh(&network.maps, &network.layout, weights, with_gradient, threads);
+        let context = Context { layout: &network.layout, weights, prepared };
+        *n_shards = pairs.len().div_ceil(shard_size(pairs));
         results.resize_with((*n_shards).max(results.len()), ShardResult::default);
-        let n_words: usize = pairs.iter().map(|pair| pair.target.len()).sum();
-        let gradient_weight = with_gradient.then(|| F::of(1.0 / n_words as f64));
-        let label_smoothing = *label_smoothing;
-        let context = Context { layout: &network.layout, weights, prepared: &shared.prepared };
-        let (shared, workspaces) = (&*shared, &*workspaces);
-        threads.for_each(&mut results[..*n_shards], |number, result| {
-            let first_sentence = number * size;
-            let pairs = &pairs[first_sentence..(first_sentence + size).min(pairs.len())];
-            let mut shard = lock(workspaces).pop().unwrap_or_default();
-            let job = Job { pairs, first_sentence, feeding, dropout, gradient_weight, label_smoothing, hook };
-            result.outcome = shard.run(network, shared, context, job, &mut result.gradient);
-            look(number, &shard);
-            lock(workspaces).push(shard);
-        });
-        results[..*n_shards].iter().fold(Outcome::default(), |total, result| total.with(&result.outcome))
-    }
-
-    fn refresh(
-        &mut self,
-        network: &Network,
-        weights: &[F],
-        pairs: &[Pair],
-        feeding: Feeding,
-        with_gradient: bool,
-        hook: Option<&dyn Hook<F>>,
-    ) {
-        let Self { threads, shared, .. } = self;
-        shared.source_tokens.collect(&network.source_space, false, pairs.iter().flat_map(|pair| pair.source.iter().copied()));
-        let all = feeding == Feeding::Free;
-        let targets = pairs.iter().flat_map(|pair| pair.target.iter().copied());
-        let given = hook.into_iter().flat_map(|hook| (0..pairs.len()).flat_map(|sentence| hook.fed(sentence).unwrap_or_default()).copied());
-        shared.target_tokens.collect(&network.target_space, all, targets.chain(given));
-        let n_steps = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).max().unwrap_or(0);
-        shared.refresh(network, weights, n_steps, with_gradient, hook.and_then(Hook::probe), threads);
+        let results = &mut results[..*n_shards];
+        match &network.body {
+            Body::Recurrent(body) => {
+                recurrent.shared.refresh(body, context, &pass, threads);
+                recurrent.in_shards(&pass, threads, results, |number, shared, shard, job, gradient| {
+                    let outcome = shard.run(body, shared, context, job, gradient);
+                    look(number, &Ran { network: &**body, shard, context });
+                    outcome
+                });
+            }
+            Body::Transformer(body) => {
+                transformer.shared.refresh(body, pairs);
+                transformer.in_shards(&pass, threads, results, |number, shared, shard, job, gradient| {
+                    let outcome = shard.run(body, shared, context, job, gradient);
+                    look(number, &Ran { network: &**body, shard, context });
+                    outcome
+                });
+            }
+        }
+        results.iter().fold(Outcome::default(), |total, result| total.with(&result.outcome))
     }
 
     fn sum_gradients(&mut self, network: &Network, weights: &[F]) {
-        let Self { threads, shared, results, n_shards, gradient, scratch, .. } = self;
-        let len = network.layout.len() + shared.table_len();
+        let Self { threads, prepared, recurrent, results, n_shards, gradient, scratch, .. } = self;
+        let tables = match &network.body {
+            Body::Recurrent(body) => Some((body, &mut recurrent.shared)),
+            Body::Transformer(_) => None,
+        };
+        let len = network.layout.len() + tables.as_ref().map_or(0, |(_, shared)| shared.table_len());
         gradient.resize(len, F::ZERO);
         let results = &results[..*n_shards];
         let start = network.layout.sharded().start;
@@ -234,16 +221,87 @@ impl<F: Real> Engine<F> {
                 add(chunk, &result.gradient[from..from + chunk.len()]);
             }
         });
-        let (parameters, tables) = gradient.split_at_mut(network.layout.len());
-        let context = Context { layout: &network.layout, weights, prepared: &shared.prepared };
-        let mut rest = &*tables;
-        for (number, table) in shared.tables.iter_mut().enumerate() {
-            let (layer, space, local) = network.table(number, &shared.source_tokens, &shared.target_tokens);
-            let table_gradient;
-            (table_gradient, rest) = rest.split_at(table.len());
-            table.finish(table_gradient, layer, space, local, &shared.encoded.rows, context, parameters, scratch);
+        if let Some((body, shared)) = tables {
+            let (parameters, tables) = gradient.split_at_mut(network.layout.len());
+            let context = Context { layout: &network.layout, weights, prepared };
+            shared.finish(body, context, tables, parameters, scratch);
         }
         gradient.truncate(network.layout.len());
+    }
+}
+
+/// Sentences in a shard of these pairs.
+fn shard_size(pairs: &[Pair]) -> usize {
+    pairs.len().div_ceil(MAX_SHARDS).max(SHARD_SENTENCES)
+}
+
+impl<S: Sync, W: Default + Send> Kept<S, W> {
+    /// Does `work` on every shard with a workspace of its own.
+    fn in_shards<F: Real>(
+        &self,
+        pass: &Pass<'_, F>,
+        threads: &Threads,
+        results: &mut [ShardResult<F>],
+        work: impl Fn(usize, &S, &mut W, Job<'_, F>, &mut Vec<F>) -> Outcome + Sync,
+    ) {
+        let &Pass { pairs, feeding, dropout, with_gradient, label_smoothing, hook } = pass;
+        let size = shard_size(pairs);
+        let n_words: usize = pairs.iter().map(|pair| pair.target.len()).sum();
+        let gradient_weight = with_gradient.then(|| F::of(1.0 / n_words as f64));
+        threads.for_each(results, |number, result| {
+            let first_sentence = number * size;
+            let pairs = &pairs[first_sentence..(first_sentence + size).min(pairs.len())];
+            let mut workspace = lock(&self.workspaces).pop().unwrap_or_default();
+            let job = Job { pairs, first_sentence, feeding, dropout, gradient_weight, label_smoothing, hook };
+            result.outcome = work(number, &self.shared, &mut workspace, job, &mut result.gradient);
+            lock(&self.workspaces).push(workspace);
+        });
+    }
+}
+
+impl<F: Real> Shared<F> {
+    /// Makes everything that of these weights and sentences.
+    fn refresh(&mut self, network: &Recurrent, context: Context<'_, F>, pass: &Pass<'_, F>, threads: &Threads) {
+        let Pass { pairs, hook, .. } = pass;
+        self.source_tokens.collect(&network.source_space, false, pairs.iter().flat_map(|pair| pair.source.iter().copied()));
+        let all = pass.feeding == Feeding::Free;
+        let targets = pairs.iter().flat_map(|pair| pair.target.iter().copied());
+        let given = hook.into_iter().flat_map(|hook| (0..pairs.len()).flat_map(|sentence| hook.fed(sentence).unwrap_or_default()).copied());
+        self.target_tokens.collect(&network.target_space, all, targets.chain(given));
+        let n_steps = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).max().unwrap_or(0);
+        self.compute(network, context, n_steps, hook.and_then(Hook::probe), threads);
+    }
+
+    /// Made of these weights for any tokens, in sentences of up to `n_steps`.
+    pub(crate) fn for_all_tokens(network: &Recurrent, context: Context<'_, F>, n_steps: usize, threads: &Threads) -> Self {
+        let mut shared = Self::default();
+        shared.source_tokens.collect(&network.source_space, true, std::iter::empty());
+        shared.target_tokens.collect(&network.target_space, true, std::iter::empty());
+        shared.compute(network, context, n_steps, None, threads);
+        shared
+    }
+
+    /// Computes the tables of the tokens collected.
+    fn compute(&mut self, network: &Recurrent, context: Context<'_, F>, n_steps: usize, probe: Option<Probe>, threads: &Threads) {
+        let Self { source_tokens, target_tokens, tables, encoded } = self;
+        encoded.refresh(network.config.positions.zip(network.rotation.as_deref()), network.source_space.d, n_steps);
+        tables.resize_with(network.decoder_table() + 1, Table::default);
+        let (source_tokens, target_tokens, encoded) = (&*source_tokens, &*target_tokens, &encoded.rows);
+        threads.for_each(tables, |number, table| {
+            let (layer, space, local) = network.table(number, source_tokens, target_tokens);
+            table.refresh(layer, space, local, encoded, context, probe);
+        });
+    }
+
+    /// From the gradients of all tables to those of the parameters behind them.
+    fn finish(&mut self, network: &Recurrent, context: Context<'_, F>, gradients: &[F], parameters: &mut [F], scratch: &mut Packed<F>) {
+        let mut rest = gradients;
+        for (number, table) in self.tables.iter_mut().enumerate() {
+            let (layer, space, local) = network.table(number, &self.source_tokens, &self.target_tokens);
+            let table_gradient;
+            (table_gradient, rest) = rest.split_at(table.len());
+            table.finish(table_gradient, layer, space, local, &self.encoded.rows, context, parameters, scratch);
+        }
     }
 }
 

@@ -6,14 +6,15 @@ use crosslens_analysis::{Probe, Token};
 
 /// One row of attention, about to be used.
 pub(crate) struct Row<'a, F> {
-    pub(crate) head: usize,
+    /// The site's place in the network's description; of a recurrent network its head.
+    pub(crate) site: usize,
     /// The sentence's number in the batch.
     pub(crate) sentence: usize,
-    /// The target step that asks.
+    /// The step that asks.
     pub(crate) step: usize,
     /// `[n]`: the state that asks.
     pub(crate) query_state: &'a [F],
-    /// `[source step, d_key]`: the states that are asked.
+    /// `[key, d_key]`: the states that are asked.
     pub(crate) key_states: &'a [F],
 }
 
@@ -27,11 +28,11 @@ pub(crate) trait Hook<F>: Sync {
         None
     }
 
-    /// May replace a row of weights, `[source step]`.
+    /// May replace a row of weights over the keys that may be seen.
     fn weights(&self, row: Row<'_, F>, weights: &mut [F]);
 
-    /// May replace the states `[source step, d_key]` that a head sums, before its value map.
-    fn values(&self, head: usize, sentence: usize, states: &mut [F]);
+    /// May replace the states `[key, d_key]` that a site sums, before its value map.
+    fn values(&self, site: usize, sentence: usize, states: &mut [F]);
 
     /// May replace the readout's input of one step: what comes from the state and what from the context.
     fn readout(&self, sentence: usize, step: usize, state: &mut [F], context: &mut [F]);
@@ -61,8 +62,8 @@ impl<'a, F> ShardHook<'a, F> {
         self.hook.weights(Row { sentence: self.first_sentence + row.sentence, ..row }, weights);
     }
 
-    pub(crate) fn values(self, head: usize, sentence: usize, states: &mut [F]) {
-        self.hook.values(head, self.first_sentence + sentence, states);
+    pub(crate) fn values(self, site: usize, sentence: usize, states: &mut [F]) {
+        self.hook.values(site, self.first_sentence + sentence, states);
     }
 
     pub(crate) fn readout(self, sentence: usize, step: usize, state: &mut [F], context: &mut [F]) {

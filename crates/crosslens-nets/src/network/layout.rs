@@ -10,6 +10,7 @@ use rand_distr::{Distribution, StandardNormal};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Start {
     Zero,
+    One,
     /// Normal with this standard deviation.
     Normal(f64),
 }
@@ -126,10 +127,15 @@ impl Layout {
     pub(crate) fn draw<F: Real>(&self, rng: &mut impl Rng) -> Vec<F> {
         let mut weights = vec![F::ZERO; self.len];
         for tensor in &self.tensors {
-            if let Start::Normal(deviation) = tensor.start {
-                for weight in &mut weights[tensor.range()] {
-                    let value: f64 = StandardNormal.sample(rng);
-                    *weight = F::of(value * deviation);
+            let weights = &mut weights[tensor.range()];
+            match tensor.start {
+                Start::Zero => {}
+                Start::One => weights.fill(F::ONE),
+                Start::Normal(deviation) => {
+                    for weight in weights {
+                        let value: f64 = StandardNormal.sample(rng);
+                        *weight = F::of(value * deviation);
+                    }
                 }
             }
         }

@@ -10,11 +10,25 @@ use super::layout::{Layout, TensorId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapId(usize);
 
-/// Which columns of which parameter to pack.
+/// Which part of which parameter to pack.
 #[derive(Clone, Debug)]
-struct Piece {
-    tensor: TensorId,
-    columns: Range<usize>,
+enum Piece {
+    Columns(TensorId, Range<usize>),
+    /// The first so many rows, turned into columns.
+    Turned(TensorId, usize),
+}
+
+impl Piece {
+    fn of<'w, F: Real>(&self, layout: &Layout, weights: &'w [F]) -> Matrix<'w, F> {
+        let matrix = |tensor: TensorId| {
+            let (rows, columns) = layout.shape(tensor);
+            Matrix::new(&weights[layout.range(tensor)], rows, columns)
+        };
+        match self {
+            Self::Columns(tensor, columns) => matrix(*tensor).column_range(columns.start, columns.end),
+            Self::Turned(tensor, rows) => matrix(*tensor).row_range(0, *rows).transposed(),
+        }
+    }
 }
 
 /// The list of matrices that products need.
@@ -31,7 +45,13 @@ impl Maps {
 
     /// Some columns of it.
     pub(crate) fn columns(&mut self, tensor: TensorId, columns: Range<usize>) -> MapId {
-        self.pieces.push(Piece { tensor, columns });
+        self.pieces.push(Piece::Columns(tensor, columns));
+        MapId(self.pieces.len() - 1)
+    }
+
+    /// Its first so many rows, as columns.
+    pub(crate) fn turned(&mut self, tensor: TensorId, rows: usize) -> MapId {
+        self.pieces.push(Piece::Turned(tensor, rows));
         MapId(self.pieces.len() - 1)
     }
 }
@@ -54,9 +74,7 @@ impl<F: Real> Prepared<F> {
     pub(crate) fn refresh(&mut self, maps: &Maps, layout: &Layout, weights: &[F], with_backward: bool, threads: &Threads) {
         self.maps.resize_with(maps.pieces.len(), || Map { forward: Packed::new(), backward: Packed::new() });
         threads.for_each(&mut self.maps, |number, map| {
-            let Piece { tensor, columns } = &maps.pieces[number];
-            let (rows, all_columns) = layout.shape(*tensor);
-            let matrix = Matrix::new(&weights[layout.range(*tensor)], rows, all_columns).column_range(columns.start, columns.end);
+            let matrix = maps.pieces[number].of(layout, weights);
             map.forward.pack(matrix);
             if with_backward {
                 map.backward.pack(matrix.transposed());

@@ -3,10 +3,10 @@
 use crosslens_analysis::Token;
 use nalgebra::DMatrix;
 
-use super::Network;
 use super::config::Cell;
 use super::inputs::InputSpace;
 use super::layer::Layer;
+use super::{Body, Network};
 
 /// A recurrent layer of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub enum RecurrenceError {
         /// What was asked for.
         place: Place,
     },
-    /// An attention-only network.
-    #[error("attention-only networks have no recurrence")]
+    /// An attention-only network or a Transformer.
+    #[error("attention-only networks and Transformers have no recurrence")]
     NotRecurrent,
     /// A token the layer cannot read.
     #[error("token {token} is none of the {count} that the layer reads")]
@@ -91,12 +91,13 @@ impl Network {
         if weights.len() != self.layout.len() {
             return Err(RecurrenceError::WeightCount { found: weights.len(), expected: self.layout.len() });
         }
+        let Body::Recurrent(network) = &self.body else { return Err(RecurrenceError::NotRecurrent) };
         let (layer, number, space) = match place {
-            Place::Encoder(number) => (self.encoder.get(number).map(|layer| &layer.forward), number, &self.source_space),
+            Place::Encoder(number) => (network.encoder.get(number).map(|layer| &layer.forward), number, &network.source_space),
             Place::EncoderBackward(number) => {
-                (self.encoder.get(number).and_then(|layer| layer.backward.as_ref()), number, &self.source_space)
+                (network.encoder.get(number).and_then(|layer| layer.backward.as_ref()), number, &network.source_space)
             }
-            Place::Decoder(number) => (self.decoder.layers.get(number), number, &self.target_space),
+            Place::Decoder(number) => (network.decoder.layers.get(number), number, &network.target_space),
         };
         let layer = layer.ok_or(RecurrenceError::NoLayer { place })?;
         let hidden = layer.gates_from_hidden.ok_or(RecurrenceError::NotRecurrent)?;

@@ -12,7 +12,7 @@ use super::hook::{Hook, ShardHook};
 use super::packing::Packing;
 use super::prepared::Context;
 use super::readout::{ReadoutGradients, ReadoutTrace};
-use super::{Network, Outcome};
+use super::{Outcome, Recurrent};
 
 /// All buffers of a shard; they grow to the largest shard seen and stay.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ pub(crate) struct Job<'a, F> {
 }
 
 impl<'a, F> Job<'a, F> {
-    fn shard_hook(&self) -> Option<ShardHook<'a, F>> {
+    pub(crate) fn shard_hook(&self) -> Option<ShardHook<'a, F>> {
         self.hook.map(|hook| ShardHook { hook, first_sentence: self.first_sentence })
     }
 }
@@ -60,7 +60,7 @@ impl<F: Real> Shard<F> {
     /// Forward, loss and, if asked for, backward: `gradient` becomes that of the parameters, but for those behind tables, then of all tables.
     pub(crate) fn run(
         &mut self,
-        network: &Network,
+        network: &Recurrent,
         shared: &Shared<F>,
         context: Context<'_, F>,
         job: Job<'_, F>,
@@ -85,9 +85,9 @@ impl<F: Real> Shard<F> {
         }
 
         if job.gradient_weight.is_some() {
-            gradient.resize(network.layout.len() + shared.table_len(), F::ZERO);
-            gradient[network.layout.len()..].fill(F::ZERO);
-            network.layout.added_to().for_each(|range| gradient[range].fill(F::ZERO));
+            gradient.resize(context.layout.len() + shared.table_len(), F::ZERO);
+            gradient[context.layout.len()..].fill(F::ZERO);
+            context.layout.added_to().for_each(|range| gradient[range].fill(F::ZERO));
         }
         let gradients = job.gradient_weight.map(|row_weight| ReadoutGradients {
             d_input: &mut self.decoder.d_readout_input,
@@ -101,11 +101,11 @@ impl<F: Real> Shard<F> {
         if job.gradient_weight.is_some() {
             self.backward(network, shared, context, dropout, gradient);
         }
-        self.judge(loss)
+        judge(loss, &self.target, &self.targets, &self.predicted)
     }
 
     /// Reads sources alone, to write for them step by step: the target becomes one step for each.
-    pub(crate) fn read_sources(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, sources: &[&[Token]]) {
+    pub(crate) fn read_sources(&mut self, network: &Recurrent, shared: &Shared<F>, context: Context<'_, F>, sources: &[&[Token]]) {
         self.arrange_sources(sources.len(), |sentence| sources[sentence]);
         self.target.arrange(sources.iter().map(|_| 1));
         self.encode(network, shared, context, None);
@@ -121,7 +121,7 @@ impl<F: Real> Shard<F> {
     }
 
     /// The states that are asked, from the encoder's outputs.
-    fn read_keys(&mut self, network: &Network, context: Context<'_, F>) {
+    fn read_keys(&mut self, network: &Recurrent, context: Context<'_, F>) {
         let Some(attention) = &network.decoder.attention else { return };
         attention.reserve(&mut self.attention, Sides::paired(&self.source, &self.target));
         let d_key = network.config.d_key();
@@ -133,14 +133,14 @@ impl<F: Real> Shard<F> {
         attention.read_keys(&mut self.attention, context);
     }
 
-    fn arrange(&mut self, network: &Network, job: Job<'_, F>) {
+    fn arrange(&mut self, network: &Recurrent, job: Job<'_, F>) {
         let pairs = job.pairs;
         self.arrange_sources(pairs.len(), |sentence| &pairs[sentence].source);
         self.target.arrange(pairs.iter().map(|pair| pair.target.len()));
         self.targets.clear();
         pairs.iter().for_each(|pair| self.targets.extend_from_slice(&pair.target));
 
-        let start = network.start_token();
+        let start = network.target_space.n_words as Token;
         self.decoder.fed.clear();
         for row in 0..self.target.n_rows() {
             let place = self.target.to_sentence[row];
@@ -159,7 +159,7 @@ impl<F: Real> Shard<F> {
         }
     }
 
-    fn encode(&mut self, network: &Network, shared: &Shared<F>, context: Context<'_, F>, dropout: Option<(Dropout, usize)>) {
+    fn encode(&mut self, network: &Recurrent, shared: &Shared<F>, context: Context<'_, F>, dropout: Option<(Dropout, usize)>) {
         self.encoder.resize_with(network.encoder.len(), EncoderTrace::default);
         for (layer, trace) in network.encoder.iter().zip(&mut self.encoder) {
             trace.reserve(layer, &self.source);
@@ -177,7 +177,7 @@ impl<F: Real> Shard<F> {
     }
 
     /// The decoder's start states from the encoder's last ones.
-    fn hand_over(&mut self, network: &Network, context: Context<'_, F>) {
+    fn hand_over(&mut self, network: &Recurrent, context: Context<'_, F>) {
         if !network.is_recurrent() {
             return;
         }
@@ -211,7 +211,7 @@ impl<F: Real> Shard<F> {
 
     fn backward(
         &mut self,
-        network: &Network,
+        network: &Recurrent,
         shared: &Shared<F>,
         context: Context<'_, F>,
         dropout: Option<(Dropout, usize)>,
@@ -221,7 +221,7 @@ impl<F: Real> Shard<F> {
         let sides = Sides::paired(source, target);
         let table = network.decoder_table();
         let input = DecoderInput { sides, context, table: &shared.tables[table], local: &shared.target_tokens, dropout, hook: None };
-        let (parameters, tables) = gradient.split_at_mut(network.layout.len());
+        let (parameters, tables) = gradient.split_at_mut(context.layout.len());
         let width = network.decoder.layers[0].width();
         let (decoder_table, local) = (&shared.tables[table], &shared.target_tokens);
         let table_gradient = &mut tables[shared.table_range(table)];
@@ -251,7 +251,7 @@ impl<F: Real> Shard<F> {
     }
 
     /// Back through [`Shard::hand_over`].
-    fn hand_back(&mut self, network: &Network, context: Context<'_, F>, gradient: &mut [F]) {
+    fn hand_back(&mut self, network: &Recurrent, context: Context<'_, F>, gradient: &mut [F]) {
         if !network.is_recurrent() {
             return;
         }
@@ -282,17 +282,18 @@ impl<F: Real> Shard<F> {
             }
         }
     }
+}
 
-    fn judge(&self, loss: f64) -> Outcome {
-        let mut outcome = Outcome { loss: loss / self.target.n_rows() as f64, ..Outcome::default() };
-        for sentence in 0..self.target.n_sentences() {
-            let rows = self.target.sentence_rows(sentence);
-            let right = rows.clone().filter(|&row| self.targets[row] == self.predicted[row]).count();
-            outcome.words += rows.len();
-            outcome.right_words += right;
-            outcome.phrases += 1;
-            outcome.right_phrases += usize::from(right == rows.len());
-        }
-        outcome
+/// What the sentences of a shard came to; `loss` is the sum over all their steps.
+pub(crate) fn judge(loss: f64, packing: &Packing, targets: &[Token], predicted: &[Token]) -> Outcome {
+    let mut outcome = Outcome { loss: loss / packing.n_rows() as f64, ..Outcome::default() };
+    for sentence in 0..packing.n_sentences() {
+        let rows = packing.sentence_rows(sentence);
+        let right = rows.clone().filter(|&row| targets[row] == predicted[row]).count();
+        outcome.words += rows.len();
+        outcome.right_words += right;
+        outcome.phrases += 1;
+        outcome.right_phrases += usize::from(right == rows.len());
     }
+    outcome
 }

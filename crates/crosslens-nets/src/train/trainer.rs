@@ -203,6 +203,8 @@ impl Run {
     pub fn with_task(config: RunConfig, task: Box<dyn Task>, folder: RunFolder) -> Result<Self, ConfigError> {
         config.check()?;
         let network = Network::new(&config.network, task.source_vocabulary().len(), task.target_vocabulary().len(), config.seed)?;
+        let lengths = task.max_lengths();
+        network.check_lengths(lengths.source, lengths.target)?;
         Ok(Self { config, task, network, folder })
     }
 

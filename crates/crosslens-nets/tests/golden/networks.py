@@ -10,6 +10,8 @@ from math import cos, sin, sqrt
 
 import torch
 
+import transformer
+
 GATE_BLOCKS = {"vanilla": 1, "ugrnn": 2, "gru": 3, "gru-reset-after": 3, "lstm": 4}
 
 
@@ -26,6 +28,8 @@ class Trace:
 
 def parameter_shapes(case):
     """Every trained parameter of the network: name -> shape."""
+    if case["family"] == "transformer":
+        return transformer.parameter_shapes(case)
     n, d, heads = case["hidden"], case["inputs"]["size"], case["heads"]
     family, score = case["family"], case["score"]
     n_gates = GATE_BLOCKS[case["cell"]] * n
@@ -223,6 +227,8 @@ def attend(case, params, query, keys):
 
 def run_sentence(case, params, source, target):
     """Encoder, decoder, attention and readout over one sentence, `source` and `target` being lists of words."""
+    if case["family"] == "transformer":
+        return transformer.run_sentence(case, params, source, target, sure_argmax)
     family, n_layers = case["family"], case["layers"]
     words = [input_vector(case, params, "encoder", word, step) for step, word in enumerate(source)]
     keys, states = encode(case, params, words)

@@ -1,13 +1,15 @@
 //! Networks and sentences for tests.
 use crosslens_analysis::Pair;
-use crosslens_nets::network::{Cell, Family, Inputs, Network, NetworkConfig, Positions, Score};
+use crosslens_nets::network::{
+    Activation, Cell, Family, Inputs, Network, NetworkConfig, NormPlace, Positions, Score, StepVectors, TransformerConfig,
+};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub(crate) const SOURCE_WORDS: usize = 4;
 pub(crate) const TARGET_WORDS: usize = 5;
 
-/// Every combination of the switches that makes sense, small.
+/// Every combination of the switches of recurrent networks that makes sense, small.
 pub(crate) fn all_configs() -> Vec<NetworkConfig> {
     let mut configs = Vec::new();
     let scores = std::iter::once(None).chain(Score::ALL.map(Some));
@@ -40,6 +42,25 @@ pub(crate) fn all_configs() -> Vec<NetworkConfig> {
     configs
 }
 
+/// Every combination of a Transformer's switches, small; numbers of layers and heads alternate.
+pub(crate) fn transformer_configs() -> Vec<NetworkConfig> {
+    let config = |bits: usize| {
+        let is = |bit: usize| bits >> bit & 1 == 1;
+        let own = TransformerConfig {
+            norm: if is(0) { NormPlace::Post } else { NormPlace::Pre },
+            positions: if is(1) { StepVectors::Learned { size: 9 } } else { StepVectors::Sinusoidal { time_scale: 100.0 } },
+            activation: if is(2) { Activation::Gelu } else { Activation::Relu },
+            tied_readout: is(3),
+            feed_forward: Some(5),
+            decoder_layers: is(4).then_some(2),
+            embedding_scale: is(1).then_some(1.5),
+        };
+        let (layers, heads, readout_bias) = (1 + usize::from(is(5)), 1 + usize::from(is(4)), is(5));
+        NetworkConfig { layers, heads, readout_bias, hidden: 4, transformer: Some(own), ..NetworkConfig::of(Family::Transformer) }
+    };
+    (0..64).map(config).collect()
+}
+
 fn switches() -> impl Iterator<Item = (usize, bool, bool, usize)> {
     (0..16).map(|bits| (1 + (bits & 1), bits & 2 != 0, bits & 4 != 0, 1 + (bits >> 3)))
 }
@@ -70,6 +91,9 @@ pub(crate) fn weights(network: &Network, seed: u64) -> Vec<f64> {
 
 /// The network's name in messages.
 pub(crate) fn name(config: &NetworkConfig) -> String {
+    if let Some(own) = config.transformer {
+        return format!("transformer layers {} heads {} bias {} {own:?}", config.layers, config.heads, config.readout_bias);
+    }
     format!(
         "{} {} {:?} layers {} bidirectional {} feeding {} heads {} {:?} bias {}",
         config.family.name(),

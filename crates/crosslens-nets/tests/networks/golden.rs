@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crosslens_analysis::{Pair, Token};
-use crosslens_nets::network::{Engine, Feeding, Network, NetworkConfig};
+use crosslens_nets::network::{Engine, Family, Feeding, Network, NetworkConfig};
 use crosslens_nets::train::{Moments, OptimizerConfig};
 use safetensors::SafeTensors;
 use serde_json::Value;
@@ -103,6 +103,10 @@ impl<'a> Case<'a> {
             if !observation.attention.is_empty() {
                 self.compare(&format!("attention/{i}"), &observation.attention);
             }
+            if self.network.config().family == Family::Transformer {
+                self.compare(&format!("encoder_self/{i}"), &observation.encoder_self.weights);
+                self.compare(&format!("decoder_self/{i}"), &observation.decoder_self.weights);
+            }
         }
         let outcome = engine.differentiate(&self.network, &self.weights, &self.pairs, self.feeding, 0);
         self.compare("loss", &[outcome.loss]);
@@ -126,7 +130,7 @@ fn every_case_agrees_with_pytorch() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/cases");
     let mut files: Vec<_> = std::fs::read_dir(folder).expect("the golden cases").map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
-    assert!(files.len() >= 47, "only {} golden cases", files.len());
+    assert!(files.len() >= 58, "only {} golden cases", files.len());
     for file in files {
         let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
         let bytes = std::fs::read(&file).expect("a readable case");

@@ -1,6 +1,6 @@
 //! Analytic gradients against central differences, in `f64`.
 
-use super::common::{all_configs, generator, name, network, pairs, weights};
+use super::common::{all_configs, generator, name, network, pairs, transformer_configs, weights};
 use crosslens_nets::network::{Engine, Family, Feeding, NetworkConfig};
 use rand::RngExt;
 
@@ -25,8 +25,9 @@ fn assert_close(analytic: f64, numeric: f64, what: &str) {
 
 #[test]
 fn every_combination_that_makes_sense_has_the_right_slope_along_a_random_direction() {
-    let configs = all_configs();
-    assert!(configs.len() > 300, "only {} combinations", configs.len());
+    let mut configs = all_configs();
+    configs.extend(transformer_configs());
+    assert!(configs.len() > 364, "only {} combinations", configs.len());
     for (number, config) in configs.iter().enumerate() {
         let network = network(config);
         let weights = weights(&network, number as u64);
@@ -44,7 +45,9 @@ fn every_combination_that_makes_sense_has_the_right_slope_along_a_random_directi
 
 #[test]
 fn every_parameter_of_every_family_and_cell_has_its_own_gradient() {
-    for config in all_configs().iter().filter(|config| config.layers == 2) {
+    let transformers = transformer_configs().into_iter().step_by(3);
+    for config in all_configs().iter().filter(|config| config.layers == 2).cloned().chain(transformers) {
+        let config = &config;
         let network = network(config);
         let weights = weights(&network, 2);
         let mut engine = Engine::new(1).expect("one thread");

@@ -1,6 +1,6 @@
 //! What must hold for every network, whatever its weights.
 
-use super::common::{SOURCE_WORDS, TARGET_WORDS, all_configs, name, network, pairs, weights};
+use super::common::{SOURCE_WORDS, TARGET_WORDS, all_configs, name, network, pairs, transformer_configs, weights};
 use crosslens_analysis::Pair;
 use crosslens_nets::network::{Engine, Family, Feeding, Inputs, Network, NetworkConfig, Observation};
 use crosslens_nets::train::{Moments, OptimizerConfig};
@@ -15,7 +15,7 @@ fn single(weights: &[f64]) -> Vec<f32> {
 }
 
 fn any_config() -> impl Strategy<Value = NetworkConfig> {
-    prop::sample::select(all_configs())
+    prop_oneof![prop::sample::select(all_configs()), prop::sample::select(transformer_configs())]
 }
 
 proptest! {
@@ -27,7 +27,11 @@ proptest! {
         let weights = single(&weights(&network, seed));
         let pairs = pairs(5, 6, seed);
         for (pair, seen) in pairs.iter().zip(observe(&network, &weights, &pairs, Feeding::Forced)) {
-            let n_rows = if config.score.is_some() { config.heads * pair.target.len() } else { 0 };
+            let n_layers = match config.transformer {
+                Some(own) => own.decoder_layers.unwrap_or(config.layers),
+                None => usize::from(config.score.is_some()),
+            };
+            let n_rows = n_layers * config.heads * pair.target.len();
             prop_assert_eq!(seen.attention.len(), n_rows * pair.source.len(), "weights beyond the sentence");
             for row in seen.attention.chunks(pair.source.len()) {
                 prop_assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6 && row.iter().all(|&weight| weight >= 0.0));
@@ -121,7 +125,9 @@ fn a_table_of_the_words_that_occur_equals_a_table_of_all() {
 #[test]
 fn an_engine_serves_one_network_after_another() {
     let pairs = pairs(20, 6, 4);
-    let configs = all_configs();
+    let mut configs = all_configs();
+    drop(configs.splice(5..5, transformer_configs()));
+    configs.extend(transformer_configs().into_iter().take(3));
     let mut shared = Engine::new(1).expect("one thread");
     for number in [0, 77, 5, 200, 12, 333, 0, configs.len() - 1] {
         for seed in [1, 2] {

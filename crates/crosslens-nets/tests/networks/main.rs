@@ -13,3 +13,4 @@ mod recording;
 mod rerunning;
 mod resuming;
 mod texts;
+mod transformer;

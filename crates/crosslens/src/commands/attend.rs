@@ -92,7 +92,7 @@ impl Model {
         if ImportedModel::is_at(path) {
             return Ok(Self::Imported(Box::new(ImportedModel::open(path, Attention::All)?)));
         }
-        Ok(Self::Trained(Box::new(TrainedModel::open(path)?)))
+        Ok(Self::Trained(Box::new(TrainedModel { attention: Attention::All, ..TrainedModel::open(path)? })))
     }
 
     fn description(&self) -> Result<Description, Failure> {

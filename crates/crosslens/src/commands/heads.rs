@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::explain::{Explained, Options};
 use crosslens_lab::analysis::heads::{Head, HeadLabel, alignment_heads};
-use crosslens_lab::{Attention, ImportedModel, Opened, Sentences};
+use crosslens_lab::{Attention, ImportedModel, Opened, Sentences, TrainedModel};
 use serde_json::json;
 
 use super::explain::corpus_of_imported;
@@ -103,12 +103,9 @@ pub(crate) fn explained(
 ) -> Result<Explained, Failure> {
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
-    let opened = if ImportedModel::is_at(path) {
-        let attention = if self_attention { Attention::All } else { Attention::Cross };
-        Opened::Imported(Box::new(ImportedModel::open(path, attention)?))
-    } else {
-        Opened::open(path)?
-    };
+    let attention = if self_attention { Attention::All } else { Attention::Cross };
+    let opened =
+        if ImportedModel::is_at(path) { Opened::Imported(Box::new(ImportedModel::open(path, attention)?)) } else { Opened::open(path)? };
     match opened {
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(corpus, path, command)?;
@@ -120,6 +117,7 @@ pub(crate) fn explained(
             Ok(model.explain(&sentences, None, options, None, &mut show)?)
         }
         Opened::Model(model) => {
+            let model = TrainedModel { attention, ..*model };
             let sentences = Sentences::choose(&model, corpus, options.seed, RUN_SENTENCES)?;
             Ok(model.explain(&sentences, None, options, None, &mut show)?)
         }

@@ -248,12 +248,15 @@ fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFo
     }
     run.task().notes().iter().for_each(|note| output::note(note));
     let network = &config.network;
+    let parts = match network.transformer {
+        Some(own) => format!("{} + {} layers, {} heads", network.layers, own.decoder_layers.unwrap_or(network.layers), network.heads),
+        None => format!("{} cell", network.cell.name()),
+    };
     let score = network.score.map(|score| format!(", {} score", score.name())).unwrap_or_default();
     output::note(&format!(
-        "{} on {}: {} cell, {} units{score}, {} parameters, seed {}, in {}",
+        "{} on {}: {parts}, {} units{score}, {} parameters, seed {}, in {}",
         network.family.name(),
         config.task.name(),
-        network.cell.name(),
         network.hidden,
         run.network().layout().len(),
         config.seed,

@@ -16,3 +16,4 @@ mod schema;
 mod serve;
 mod sums;
 mod translating;
+mod transformer;
