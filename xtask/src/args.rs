@@ -8,15 +8,18 @@ usage: cargo xtask <command>
                               --slow     run the ignored tests too
   check                       the quick part of it: format, lints, dependencies
   crates [--check]            write the crate table of docs/architecture.md, or only see that it is fresh
+  golden [PROGRAM …]          make the golden files of the tests anew (crates/*/tests/golden/make*.py), or those of some programs, in a
+                              virtual environment in target/ with the pinned versions; then say what changed
   direction                   see that crates depend on each other in the permitted direction only
   licences                    see that every dependency has a permitted licence and comes from crates.io
   help                        this text";
 
 /// What the user asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Test(TestOptions),
     Check,
+    Golden(Vec<String>),
     CratesWrite,
     CratesCheck,
     Direction,
@@ -43,6 +46,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         ("check", []) => Ok(Command::Check),
         ("crates", []) => Ok(Command::CratesWrite),
         ("crates", [flag]) if flag == "--check" => Ok(Command::CratesCheck),
+        ("golden", programs) => match programs.iter().find(|program| program.starts_with('-')) {
+            Some(flag) => Err(format!("`golden` does not take `{flag}`")),
+            None => Ok(Command::Golden(programs.to_vec())),
+        },
         ("direction", []) => Ok(Command::Direction),
         ("licences", []) => Ok(Command::Licences),
         ("help" | "--help" | "-h", _) => Ok(Command::Help),
@@ -74,7 +81,7 @@ mod tests {
     #[test]
     fn flags_of_test_come_in_any_order() {
         let both = Command::Test(TestOptions { offline: true, slow: true });
-        assert_eq!(parsed("test --slow --offline"), Ok(both));
+        assert_eq!(parsed("test --slow --offline"), Ok(both.clone()));
         assert_eq!(parsed("test --offline --slow"), Ok(both));
     }
 
@@ -82,6 +89,13 @@ mod tests {
     fn crates_writes_unless_told_to_check() {
         assert_eq!(parsed("crates"), Ok(Command::CratesWrite));
         assert_eq!(parsed("crates --check"), Ok(Command::CratesCheck));
+    }
+
+    #[test]
+    fn golden_takes_names_of_programs() {
+        assert_eq!(parsed("golden"), Ok(Command::Golden(Vec::new())));
+        assert_eq!(parsed("golden make_align make"), Ok(Command::Golden(vec!["make_align".to_owned(), "make".to_owned()])));
+        assert_eq!(parsed("golden --all"), Err("`golden` does not take `--all`".to_owned()));
     }
 
     #[test]

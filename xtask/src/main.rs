@@ -5,6 +5,7 @@ mod args;
 mod cargo;
 mod crate_table;
 mod direction;
+mod golden;
 mod licences;
 mod metadata;
 mod run;
@@ -38,6 +39,7 @@ fn execute(command: Command) -> Result<ExitCode> {
     match command {
         Command::Test(options) => return Ok(run::run(&steps::of_test(options)?)),
         Command::Check => return Ok(run::run(&steps::of_check()?)),
+        Command::Golden(programs) => golden::make(&Workspace::load()?.root, &programs)?,
         Command::CratesWrite => crate_table::write(&Workspace::load()?)?,
         Command::CratesCheck => crate_table::check(&Workspace::load()?)?,
         Command::Direction => direction::check(&Workspace::load()?)?,

@@ -120,6 +120,9 @@ pub struct Head {
     pub agreement: f64,
     /// How much of its attention runs along one diagonal; null without content.
     pub diagonal: Option<f64>,
+    /// How much of its attention lies on one path that never goes back and does not stand still; only where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monotone: Option<f64>,
     /// What the model loses; null where it was not run again.
     pub effect: Option<HeadEffect>,
     /// The verdict's label.
@@ -146,6 +149,7 @@ impl Head {
             entropy: site.entropy,
             agreement: site.rebuilt.get(name).map_or(0.0, |rebuilt| rebuilt.argmax),
             diagonal: site.diagonal.as_ref().map(|diagonal| diagonal.share),
+            monotone: site.monotone,
             effect: effect(),
             verdict: site.verdict.label.clone(),
         }

@@ -184,6 +184,9 @@ pub struct SiteReport {
     pub entropy: f64,
     /// Whether attention runs along a diagonal; null without a content step.
     pub diagonal: Option<DiagonalReport>,
+    /// Share of the weight along the heaviest path that never goes back, what a key gets anyway left out; only where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monotone: Option<f64>,
     /// What drives it, in words.
     pub verdict: Verdict,
 }

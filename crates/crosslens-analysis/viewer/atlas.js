@@ -6,6 +6,7 @@ import { change, hashOf, state } from "./state.js";
 import { thumbnail } from "./heatmap.js";
 import { largest } from "./attention.js";
 import { downloads, elementSvg } from "./download.js";
+import { liveForm, liveOf } from "./live.js";
 import { driver, heading, kept, kindName, partLegend, siteName, siteShort, totals, verdictChip } from "./parts.js";
 
 const SIZE = 46;
@@ -43,6 +44,7 @@ export function atlasView(main, context) {
       figure: () => elementSvg(atlasFigure(shown, order)), data: () => shown.map(({ kind, layer, head, verdict, shares }) => ({ kind, layer, head, verdict, shares })), rows,
     })),
     el("p", { class: "lead" }, "Each circle is one attention head. Its colour says what makes it look where it looks; the ring says how often that part alone would look at the same place. Choose one to open it."),
+    liveOf(context) && liveForm(context, liveOf(context)),
     el("div", { class: "bar" }, partLegend(),
       el("label", {}, "Sort by ", select("Sort by", ORDERS, order, (chosen) => change({ order: chosen === "place" ? null : chosen }))),
       el("label", {}, "Show ", select("Show", filters, filter, (chosen) => change({ filter: chosen === "all" ? null : chosen }))),

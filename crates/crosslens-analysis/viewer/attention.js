@@ -5,37 +5,125 @@ export function nVisible(site, query) {
   return site.isCausal ? Math.min(site.nKeys, query + 1) : site.nKeys;
 }
 
-/** The sum of the pieces chosen by `mask` (a bit each), with the bias of positions if `hasBias`. */
-export function sumPieces(site, mask, hasBias) {
-  const size = site.nQueries * site.nKeys;
-  const sum = new Float32Array(size);
-  for (let piece = 0; piece < site.nPieces; piece += 1) {
+/** Attention of one query rebuilt from the pieces chosen by `mask` (a bit each), with the bias of positions if `hasBias`, into `weights`. */
+function rebuildRow(site, mask, hasBias, query, weights) {
+  const { nPieces, nQueries, nKeys } = site;
+  const from = query * nKeys;
+  const row = weights.subarray(from, from + nKeys);
+  row.fill(0);
+  for (let piece = 0; piece < nPieces; piece += 1) {
     if (!((mask >> piece) & 1)) continue;
-    const from = piece * size;
-    for (let place = 0; place < size; place += 1) sum[place] += site.pieces[from + place];
+    const at = piece * nQueries * nKeys + from;
+    for (let key = 0; key < nKeys; key += 1) row[key] += site.pieces[at + key];
   }
-  if (hasBias && site.bias) for (let place = 0; place < size; place += 1) sum[place] += site.bias[place];
-  return sum;
+  if (hasBias && site.bias) for (let key = 0; key < nKeys; key += 1) row[key] += site.bias[from + key];
+  softmax(row, nVisible(site, query));
 }
 
-/** Softmax of every row over the keys it may see; 0 beyond. */
-export function softmaxRows(site, scores) {
-  const { nQueries, nKeys } = site;
-  const weights = new Float32Array(nQueries * nKeys);
-  for (let query = 0; query < nQueries; query += 1) {
-    const [from, seen] = [query * nKeys, nVisible(site, query)];
-    let highest = -Infinity;
-    for (let key = 0; key < seen; key += 1) highest = Math.max(highest, scores[from + key]);
-    let total = 0;
-    for (let key = 0; key < seen; key += 1) total += weights[from + key] = Math.exp(scores[from + key] - highest);
-    for (let key = 0; key < seen; key += 1) weights[from + key] /= total;
-  }
-  return weights;
+/** Softmax over the first `seen` numbers; 0 beyond. */
+function softmax(row, seen) {
+  let highest = -Infinity;
+  for (let key = 0; key < seen; key += 1) highest = Math.max(highest, row[key]);
+  let total = 0;
+  for (let key = 0; key < seen; key += 1) total += row[key] = Math.exp(row[key] - highest);
+  for (let key = 0; key < seen; key += 1) row[key] /= total;
+  row.fill(0, seen);
 }
 
 /** Attention rebuilt from some pieces. */
 export function rebuild(site, mask, hasBias = true) {
-  return softmaxRows(site, sumPieces(site, mask, hasBias));
+  const weights = new Float32Array(site.nQueries * site.nKeys);
+  for (let query = 0; query < site.nQueries; query += 1) rebuildRow(site, mask, hasBias, query, weights);
+  return weights;
+}
+
+/** Up to so many cells are rebuilt at once; of more only the lines that are looked at. */
+const AT_ONCE = 60_000;
+/** Milliseconds that the rest may take of a frame. */
+const SLICE_MS = 6;
+
+/**
+ * Attention rebuilt from some pieces as lines show it, beside the true one: the lines asked for at once, the others while the browser has
+ * nothing else to do. What is computed is the same, number for number, in whatever order.
+ */
+export class RebuiltLines {
+  /** `truth` is the true attention as the lines show it. */
+  constructor({ site, rows, columns, isWhole, truth }) {
+    Object.assign(this, { site, rows, columns, isWhole, truth, turn: 0 });
+    this.weights = new Float32Array(site.nQueries * site.nKeys);
+    const values = isWhole ? this.weights : new Float32Array(rows.length * columns.length);
+    this.matrix = { values, nRows: rows.length, nColumns: columns.length };
+    this.difference = null;
+    this.isMade = new Uint8Array(rows.length);
+    this.apart = new Float64Array(rows.length);
+    this.isSame = new Uint8Array(rows.length);
+  }
+
+  /** Begins anew with other pieces, in the same memory; `hasDifference` asks for the rebuilt less the true attention too. */
+  choose(mask, hasBias, hasDifference = false) {
+    Object.assign(this, { mask, hasBias, hasDifference, nMeasured: 0, turn: this.turn + 1 });
+    if (hasDifference) this.difference ??= { ...this.matrix, values: new Float32Array(this.matrix.values.length) };
+    this.isMade.fill(0);
+    if (this.matrix.values.length <= AT_ONCE) this.measure(this.rows.length);
+  }
+
+  get isDone() {
+    return this.nMeasured === this.rows.length;
+  }
+
+  /** Makes the lines `from` to `to` that are not made yet. */
+  need(from, to) {
+    for (let row = from; row < to; row += 1) if (!this.isMade[row]) this.make(row);
+  }
+
+  make(row) {
+    const { nColumns, values } = this.matrix;
+    for (const query of this.rows[row]) rebuildRow(this.site, this.mask, this.hasBias, query, this.weights);
+    if (!this.isWhole) values.set(view(this.weights, this.site.nKeys, [this.rows[row]], this.columns, { isWeights: true, isWhole: false }).values, row * nColumns);
+    if (this.hasDifference) for (let place = row * nColumns; place < (row + 1) * nColumns; place += 1) this.difference.values[place] = values[place] - this.truth.values[place];
+    this.isMade[row] = 1;
+  }
+
+  /** Compares the lines up to `to` with the true ones, one after the other. */
+  measure(to) {
+    const { nColumns } = this.matrix;
+    for (; this.nMeasured < to; this.nMeasured += 1) {
+      const row = this.nMeasured;
+      this.need(row, row + 1);
+      const line = ({ values }) => ({ values: values.subarray(row * nColumns, (row + 1) * nColumns), nRows: 1, nColumns });
+      const close = closeness(line(this.truth), line(this.matrix));
+      [this.apart[row], this.isSame[row]] = [close.tv, close.argmax];
+    }
+  }
+
+  /** Does the rest in slices; `told` hears when all is there, unless other pieces are chosen before, or `isWanted` says no. */
+  finish(isWanted, told) {
+    const turn = this.turn;
+    const idle = globalThis.requestIdleCallback ?? ((work) => setTimeout(work, 16));
+    const slice = () => {
+      if (turn !== this.turn || !isWanted()) return;
+      const end = performance.now() + SLICE_MS;
+      while (!this.isDone && performance.now() < end) this.measure(Math.min(this.nMeasured + 2, this.rows.length));
+      if (this.isDone) told();
+      else idle(slice);
+    };
+    idle(slice);
+  }
+
+  /** How close all lines are to the true ones, or null while some are missing. */
+  closeness() {
+    if (!this.isDone) return null;
+    const nRows = Math.max(1, this.rows.length);
+    const sum = (list) => list.reduce((all, one) => all + one, 0);
+    return { tv: sum(this.apart) / nRows, argmax: sum(this.isSame) / nRows, rows: this.rows.length };
+  }
+
+  /** The largest number of those lines of a matrix that are there. */
+  largestOf({ values, nColumns }) {
+    let most = 0;
+    for (let row = 0; row < this.rows.length; row += 1) if (this.isMade[row]) most = Math.max(most, largest(values.subarray(row * nColumns, (row + 1) * nColumns)));
+    return most;
+  }
 }
 
 /** Every piece of a site. */

@@ -2,7 +2,7 @@
 
 import { checkbox, choice, el, explain, fill, number, percent, say, select, shownToken, slider, table, token } from "./dom.js";
 import { PARTS, colours, isLight, weightPlace } from "./colours.js";
-import { allPieces, centred, closeness, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
+import { RebuiltLines, allPieces, centred, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
 import { change, state, stateNumber } from "./state.js";
 import { Heatmap, thumbnail } from "./heatmap.js";
 import { downloads, matrixRows, matrixSvg } from "./download.js";
@@ -107,13 +107,13 @@ class HeadView {
         el("section", { class: "card matrix", "aria-label": "Attention matrix" },
           el("div", { class: "bar" }, el("h2", {}, "Where it looks"), hasTerms && this.showChoice, el("span", { class: "push" }),
             downloads(() => `attention-${this.context.entry.name}-${this.site.kind}-l${this.site.layer}h${this.site.head}-${this.sample}`, {
-              figure: () => matrixSvg({ ...this.picture(), title: siteName(this.site) }),
-              data: () => this.dataOut(), rows: () => matrixRows(this.picture()) })),
+              figure: () => matrixSvg({ ...this.wholePicture(), title: siteName(this.site) }),
+              data: () => this.dataOut(), rows: () => matrixRows(this.wholePicture()) })),
           el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site) : "Averaged over all sentences, step by step: rows are steps of the decoder, columns steps of the source."),
           this.sentenceBox.element,
           this.heatmap.element,
           this.options()),
-        hasTerms ? this.terms() : el("section", { class: "card terms" }, el("h2", {}, "Terms"), el("p", {}, "The average attention is a mean over sentences and has no terms of its own. Choose a sentence to take it apart.")),
+        hasTerms ? this.terms() : el("section", { class: "card terms" }, el("h2", {}, "Terms"), el("p", {}, samples.length || !liveOf(this.context) ? "The average attention is a mean over sentences and has no terms of its own. Choose a sentence to take it apart." : "Type a sentence above to see where the model looks.")),
         this.why),
       this.corpus(),
       el("details", { class: "explain", ontoggle: (event) => event.target.open && this.fillTable() }, el("summary", {}, "The matrix as a table"), this.asTable),
@@ -261,12 +261,29 @@ class HeadView {
     this.tell(this.heatmap.hover ?? this.heatmap.pin, Boolean(this.heatmap.pin));
   }
 
+  /** Which places the lines stand for. */
+  groups() {
+    const { rows, columns } = this.lines;
+    const of = (lines) => lines.map((line) => line.group);
+    return { rows: of(rows), columns: of(columns), isWhole: rows.length === this.data.nQueries && columns.length === this.data.nKeys };
+  }
+
   /** A matrix as its lines show it. */
   shown(values, isWeights) {
-    const { rows, columns } = this.lines;
-    const groups = (lines) => lines.map((line) => line.group);
-    const isWhole = rows.length === this.data.nQueries && columns.length === this.data.nKeys;
-    return view(values, this.data.nKeys, groups(rows), groups(columns), { isWeights, isWhole });
+    const { rows, columns, isWhole } = this.groups();
+    return view(values, this.data.nKeys, rows, columns, { isWeights, isWhole });
+  }
+
+  /** Attention rebuilt from the terms that are on; of a large matrix the lines in sight first. */
+  rebuilt() {
+    if (this.rebuiltLines?.truth !== this.truthShown) this.rebuiltLines = new RebuiltLines({ site: this.data, ...this.groups(), truth: this.truthShown });
+    const lines = this.rebuiltLines;
+    lines.choose(this.mask, this.hasBias, this.show_ === "difference");
+    if (lines.isDone) return;
+    lines.finish(() => this.rebuiltLines === lines && this.context.isCurrent(), () => {
+      this.fillReadout();
+      this.heatmap.show(this.picture());
+    });
   }
 
   /** Every term as the lines show it, each row less its mean; the bias of positions last. */
@@ -285,10 +302,13 @@ class HeadView {
     const { rows, columns } = this.lines;
     const common = { rows, columns, threshold: this.threshold };
     const weights = (matrix, caption) => ({ ...common, matrix, kind: "weights", largest: this.isStretched ? Math.max(1e-6, largest(matrix.values)) : 1, caption });
-    if (this.show_ === "rebuilt") return weights(this.rebuiltShown, "share of attention, rebuilt");
+    const lines = this.rebuiltLines;
+    const need = (from, to) => lines.need(from, to);
+    if (this.show_ === "rebuilt") {
+      return { ...common, need, matrix: lines.matrix, kind: "weights", largest: this.isStretched ? Math.max(1e-6, lines.largestOf(lines.matrix)) : 1, caption: "share of attention, rebuilt" };
+    }
     if (this.show_ === "difference") {
-      const matrix = { ...this.truthShown, values: this.rebuiltShown.values.map((value, place) => value - this.truthShown.values[place]) };
-      return { ...common, matrix, kind: "signed", isShare: true, largest: Math.max(0.01, this.isStretched ? largest(matrix.values) : 1), caption: "rebuilt less the model's own" };
+      return { ...common, need, matrix: lines.difference, kind: "signed", isShare: true, largest: Math.max(0.01, this.isStretched ? lines.largestOf(lines.difference) : 1), caption: "rebuilt less the model's own" };
     }
     if (this.show_ === "value" && this.data.valueNorms) {
       const { nKeys, valueNorms } = this.data;
@@ -298,11 +318,23 @@ class HeadView {
     return weights(this.truthShown, "share of attention");
   }
 
+  /** The same with every line there, to be taken away. */
+  wholePicture() {
+    this.rebuiltLines?.need(0, this.lines.rows.length);
+    return this.picture();
+  }
+
   update() {
     const { nPieces } = this.data;
-    this.truthShown = this.shown(this.truth, true);
+    if (this.shownLines !== this.lines) {
+      this.shownLines = this.lines;
+      this.truthShown = this.shown(this.truth, true);
+    }
     if (nPieces) {
-      this.rebuiltShown = this.shown(rebuild(this.data, this.mask, this.hasBias), true);
+      this.rebuilt();
+      // What is seen now is there before anything is drawn, so that colours can be stretched to it.
+      const { first, last } = this.heatmap.seenRows();
+      this.rebuiltLines.need(first, Math.min(last, this.lines.rows.length));
       this.drawTerms();
       for (const { press, isOn } of this.buttons) press.setAttribute("aria-pressed", String(isOn()));
       const mask = this.mask;
@@ -333,12 +365,12 @@ class HeadView {
   }
 
   fillReadout() {
-    const close = closeness(this.truthShown, this.rebuiltShown);
+    const close = this.rebuiltLines.closeness();
     const nOn = this.buttons.filter(({ isOn }) => isOn()).length;
     fill(this.readout,
       el("div", { class: "figures" },
-        el("div", { class: "figure" }, el("strong", { id: "agreement", "data-value": close.argmax }, percent(close.argmax)), el("span", {}, "of steps look at the same token")),
-        el("div", { class: "figure" }, el("strong", { id: "tv", "data-value": close.tv }, number(close.tv, 3)), el("span", {}, "total variation: 0 the same, 1 nothing in common"))),
+        el("div", { class: "figure" }, el("strong", { id: "agreement", "data-value": close?.argmax }, close ? percent(close.argmax) : "…"), el("span", {}, "of steps look at the same token")),
+        el("div", { class: "figure" }, el("strong", { id: "tv", "data-value": close?.tv }, close ? number(close.tv, 3) : "…"), el("span", {}, "total variation: 0 the same, 1 nothing in common"))),
       el("p", { class: "muted small" }, `rebuilt from ${nOn} of ${this.buttons.length} ${this.data.nPieces === 9 ? "terms" : "parts"}, on this sentence`));
   }
 
@@ -357,6 +389,7 @@ class HeadView {
 
   words({ row, column }) {
     const { rows, columns } = this.lines;
+    this.rebuiltLines?.need(row, row + 1);
     const value = this.heatmap.data.matrix.values[row * columns.length + column];
     const what = this.heatmap.isShare() ? percent(value, 1) : number(value, 3);
     const line = rows[row];
@@ -375,7 +408,8 @@ class HeadView {
     const line = rows[cell.row];
     const at = cell.row * columns.length + cell.column;
     const weight = this.truthShown.values[at];
-    const rebuilt = this.data.nPieces ? this.rebuiltShown.values[at] : null;
+    this.rebuiltLines?.need(cell.row, cell.row + 1);
+    const rebuilt = this.data.nPieces ? this.rebuiltLines.matrix.values[at] : null;
     const what = line.before === undefined ? [token(line.text)] : ["After ", token(line.before), " it writes ", token(line.text)];
     fill(this.why,
       el("h2", {}, "One cell", isPinned && el("span", { class: "pinned" }, "pinned")),
@@ -430,7 +464,7 @@ class HeadView {
       fill(this.asTable, el("p", {}, `${rows.length} × ${columns.length} cells are too many to read; the CSV above has them all.`));
       return;
     }
-    const { matrix, kind } = this.picture();
+    const { matrix, kind } = this.wholePicture();
     const name = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
     fill(this.asTable, table("Rows: what is written. Columns: what is looked at.", ["", ...columns.map(name)], rows.map((line, row) =>
       [name(line), ...Array.from({ length: columns.length }, (_, column) => {
@@ -441,7 +475,7 @@ class HeadView {
 
   dataOut() {
     const { sentence, nPieces, nQueries, nKeys } = this.data;
-    const picture = this.picture();
+    const picture = this.wholePicture();
     return {
       head: { kind: this.site.kind, layer: this.site.layer, head: this.site.head }, sentence, shown: this.show_, terms_on: this.buttons?.filter(({ isOn }) => isOn()).map(({ piece }) => piece),
       rows: picture.rows.map(({ text, before }) => ({ fed: before, text })), columns: picture.columns.map(({ text }) => text),

@@ -58,7 +58,10 @@ export class Heatmap {
     this.observer.disconnect();
   }
 
-  /** Shows `{ matrix, rows, columns, kind, largest, threshold, caption }`; rows and columns are `{ text, before, title }`. */
+  /**
+   * Shows `{ matrix, rows, columns, kind, largest, threshold, caption, need }`; rows and columns are `{ text, before, title }`, and
+   * `need(from, to)`, where there is one, sees to it that these rows of the matrix are there before they are read.
+   */
   show(data) {
     const isSameShape = this.data && this.data.rows === data.rows && this.data.columns === data.columns;
     this.data = data;
@@ -120,6 +123,13 @@ export class Heatmap {
     this.draw();
   }
 
+  /** Rows in sight, as far as that is known: `first` to before `last`. */
+  seenRows() {
+    if (!this.cell) return { first: 0, last: 0 };
+    const y0 = this.scroller.scrollTop;
+    return { first: Math.max(0, Math.floor(y0 / this.cell)), last: Math.ceil((y0 + this.seenHeight - this.top) / this.cell) };
+  }
+
   request() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
@@ -141,14 +151,13 @@ export class Heatmap {
     context.fillRect(left, top, this.seenWidth - left, this.seenHeight - top);
     // Only rows and columns in sight.
     const [x0, y0] = [this.scroller.scrollLeft, this.scroller.scrollTop];
-    const first = { column: Math.max(0, Math.floor(x0 / cell)), row: Math.max(0, Math.floor(y0 / cell)) };
-    const last = {
-      column: Math.min(matrix.nColumns, Math.ceil((x0 + this.seenWidth - left) / cell)),
-      row: Math.min(matrix.nRows, Math.ceil((y0 + this.seenHeight - top) / cell)),
-    };
+    const seen = this.seenRows();
+    const first = { column: Math.max(0, Math.floor(x0 / cell)), row: seen.first };
+    const last = { column: Math.min(matrix.nColumns, Math.ceil((x0 + this.seenWidth - left) / cell)), row: Math.min(matrix.nRows, seen.last) };
     const [nColumns, nRows] = [last.column - first.column, last.row - first.row];
     this.drawn = { nRows, nColumns };
     if (nColumns < 1 || nRows < 1) return;
+    this.data.need?.(first.row, last.row);
     const image = new ImageData(nColumns, nRows);
     const out = new Uint32Array(image.data.buffer);
     for (let row = 0; row < nRows; row += 1) {

@@ -1,7 +1,7 @@
 // What only a running model can do: explain a sentence somebody types, and explain itself anew on many.
 
 import { checkbox, el, explain, fill, say, select } from "./dom.js";
-import { change } from "./state.js";
+import { change, stateNumber } from "./state.js";
 
 /** What the form held before the page was drawn anew. */
 const typed = { source: "", target: "", feeding: "own", estimator: "paper", sample: 0, sentences: 1000 };
@@ -17,13 +17,17 @@ export function liveOf({ source, id }) {
 /** A form to ask the model; explains a sentence and shows it. */
 export function liveForm(context, live) {
   const said = el("output", { class: "muted", "aria-live": "polite" });
+  const asks = live.asks(context.id);
+  const what = asks.words ? "words" : "text";
   const keep = (name) => (event) => { typed[name] = event.target.value; };
   const text = (name, label) => el("input", { type: "text", id: `live-${name}`, value: typed[name], placeholder: label, "aria-label": label, autocomplete: "off", spellcheck: "false", oninput: keep(name) });
   const ask = async (sentence) => {
     fill(said, "running …");
     try {
-      const sample = await live.explain(context.id, sentence, { feeding: typed.feeding, estimator: typed.estimator });
-      change({ sample, pin: null });
+      const feeding = asks.feeding ? typed.feeding : "own";
+      const site = stateNumber("site", context.entry.report.sites.length - 1);
+      const sample = await live.explain(context.id, sentence, { feeding, estimator: typed.estimator }, site);
+      change({ view: "head", sample, pin: null });
       say("the sentence is explained");
     } catch (error) {
       fill(said, error.message);
@@ -33,17 +37,18 @@ export function liveForm(context, live) {
     event.preventDefault();
     ask({ source: typed.source, ...(typed.target.trim() ? { target: typed.target } : {}) });
   };
-  const number = el("input", { type: "number", id: "live-sample", min: 0, max: 4294967295, value: typed.sample, "aria-label": "Number of a sentence of the task", oninput: (event) => { typed.sample = Number(event.target.value) || 0; } });
+  const number = el("input", { type: "number", id: "live-sample", min: 0, max: 4294967295, value: typed.sample, "aria-label": `Number of a sentence of the ${asks.take}`, oninput: (event) => { typed.sample = Number(event.target.value) || 0; } });
   const next = () => ask({ sample: typed.sample }).then(() => { typed.sample += 1; });
   return el("section", { class: "card live", "aria-label": "Ask the model" },
-    el("form", { class: "typed", onsubmit: submit }, text("source", "source words"), text("target", "target words (optional)"), el("button", { type: "submit", id: "live-explain" }, "explain")),
+    el("form", { class: "typed", onsubmit: submit }, text("source", `source ${what}`), text("target", `target ${what} (optional)`), el("button", { type: "submit", id: "live-explain" }, "explain")),
     el("div", { class: "bar" },
-      el("button", { type: "button", id: "live-take", onclick: next }, "take from its task"), el("label", {}, "number ", number),
-      checkbox("the decoder reads the target", typed.feeding === "target", (isOn) => { typed.feeding = isOn ? "target" : "own"; }, "instead of its own likeliest word"),
-      select("Estimator", [["paper", "paper estimator"], ["joint", "joint estimator"]], typed.estimator, (value) => { typed.estimator = value; }, { id: "live-estimator" }),
+      asks.take && [el("button", { type: "button", id: "live-take", onclick: next }, `take from its ${asks.take}`), el("label", {}, "number ", number)],
+      asks.feeding && checkbox("the decoder reads the target", typed.feeding === "target", (isOn) => { typed.feeding = isOn ? "target" : "own"; }, "instead of its own likeliest word"),
+      asks.fitted && select("Estimator", [["paper", "paper estimator"], ["joint", "joint estimator"]], typed.estimator, (value) => { typed.estimator = value; }, { id: "live-estimator" }),
       said),
-    jobForm(context, live),
-    knownWords(context, live));
+    !asks.fitted && el("p", { class: "muted small", id: "live-unfitted" }, "Nothing is fitted: scores are shown whole, under “rest × rest” (biases of the maps under position). To split them by position and token, start the server with ", el("code", {}, "--corpus FILE"), "."),
+    asks.take && jobForm(context, live),
+    asks.words && knownWords(context, live));
 }
 
 function knownWords(context, live) {

@@ -39,7 +39,7 @@ async function show(source) {
   });
   if (mine !== turn) return;
   const hasAtlas = entry.report.sites.length > 1;
-  const wanted = state().view || (source.hasClaims ? "claims" : hasAtlas ? "atlas" : "head");
+  const wanted = state().view || (source.hasClaims ? "claims" : hasAtlas && entry.report.corpus.pairs ? "atlas" : "head");
   const [name, title, draw] = VIEWS.find(([view]) => view === wanted) ?? VIEWS[2];
   navigation(source, id, name, hasAtlas);
   footer(entry);

@@ -8,9 +8,10 @@
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
 //   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
 //   live                         null, or what only a running model can do, of reports whose summary says `live`:
+//       asks(id)                               how it can be asked, at once: { take, sentences, fitted, feeding, words }
 //       model(id)                              a promise of the model: { name, task, words, … }
-//       explain(id, sentence, options)         a promise of the number of a new sentence, `{ source, target }` or `{ sample }`: it joins
-//                                              the report's samples
+//       explain(id, sentence, options, site)   a promise of the number of a new sentence, `{ source, target }` or `{ sample }`: it joins
+//                                              the report's samples; one head is asked for now, others when they are looked at
 //       rerun(id, number, site, { off, bias })   a promise of { predicted }: decodes again without the pieces whose bits are set in `off`
 //       startJob(id, options), watchJob(job, told), cancelJob(job)    explain the whole model anew; the last told is how it ended
 //
@@ -70,8 +71,9 @@ class LiveSource {
   constructor(title, api) {
     Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map(), hasClaims: false });
     this.live = {
+      asks: (id) => this.list[id].asks,
       model: (id) => this.once(`models/${this.list[id].of}`, (response) => response.json()),
-      explain: (id, sentence, options) => this.explain(id, { sentence, ...options }),
+      explain: (id, sentence, options, site) => this.explain(id, { sentence, ...options }, site),
       rerun: (id, number, site, { off, bias }) => this.rerun(id, number, site, off, bias),
       startJob: (id, options) => this.post("jobs", { model: this.list[id].of, ...options }),
       watchJob: (job, told) => this.watchJob(job, told),
@@ -80,18 +82,31 @@ class LiveSource {
   }
 
   /** A sentence typed here is kept here: the server forgets it at once. */
-  async explain(id, question) {
-    const { sample, sites } = await this.post(`models/${this.list[id].of}/explain`, question);
+  async explain(id, question, site) {
+    const answer = await this.askAt(id, question, site);
     const { samples } = await this.report(id);
-    const arrays = new Map(sites.flatMap(({ shape, pieces, bias, value_norms }, site) => [
-      [`sites.${site}.pieces`, { shape, values: Float32Array.from(pieces) }],
-      [`sites.${site}.value_norms`, { shape: [shape[2]], values: Float32Array.from(value_norms) }],
-      ...(bias ? [[`sites.${site}.bias`, { shape: shape.slice(1), values: Float32Array.from(bias) }]] : []),
-    ]));
-    const number = samples.push(sample) - 1;
+    const number = samples.push(answer.sample) - 1;
     this.questions.set(`${id}/${number}`, question);
-    this.cache.set(`reports/${id}/samples/${number}`, Promise.resolve(arrays));
+    this.cache.set(`typed/${id}/${number}/${site}`, Promise.resolve(answer));
     return number;
+  }
+
+  /** The answer to a question at one head: a model may have hundreds. */
+  askAt(id, question, site) {
+    return this.post(`models/${this.list[id].of}/explain`, { ...question, sites: [site] });
+  }
+
+  /** A typed sentence at one head. */
+  async typed(id, number, site) {
+    const place = `typed/${id}/${number}/${site}`;
+    if (!this.cache.has(place)) {
+      const answer = this.askAt(id, this.questions.get(`${id}/${number}`), site);
+      answer.catch(() => this.cache.delete(place));
+      this.cache.set(place, answer);
+    }
+    const { sample, sites: [{ shape: [nPieces, nQueries, nKeys], pieces, bias, value_norms: norms }] } = await this.cache.get(place);
+    const numbers = (list) => (list ? Float32Array.from(list) : null);
+    return { nPieces, nQueries, nKeys, isCausal: sample.visible?.[site] === "causal", pieces: numbers(pieces), bias: numbers(bias), valueNorms: numbers(norms) };
   }
 
   async rerun(id, number, site, off, bias) {
@@ -133,6 +148,7 @@ class LiveSource {
   }
 
   async sample(id, number, site) {
+    if (this.questions.has(`${id}/${number}`)) return this.typed(id, number, site);
     const arrays = await this.once(`reports/${id}/samples/${number}`, async (response) => readSafetensors(await response.arrayBuffer()));
     const { samples } = await this.report(id);
     return siteOf(arrays, site, samples[number].visible?.[site] === "causal");

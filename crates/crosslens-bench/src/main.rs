@@ -1,6 +1,7 @@
 //! The Crosslens side of the benchmarks: speaks the protocol of the peers' programs, so that a driver can take turns between them.
 
 mod analysis;
+mod heads_cost;
 mod pretrained;
 mod protocol;
 mod serve_load;
@@ -26,6 +27,8 @@ enum Benchmark {
     Pretrained(pretrained::Arguments),
     /// Training on, or greedy decoding of, sentences of a translation network: target words a second.
     Translation(translation::Arguments),
+    /// The passes of `crosslens heads` over many sentences, beside a bare forward pass.
+    HeadsCost(heads_cost::Arguments),
     /// Live explanations asked of a running `crosslens serve`, many at once.
     ServeLoad(serve_load::Arguments),
 }
@@ -36,6 +39,7 @@ fn main() -> std::io::Result<()> {
         Benchmark::Analysis(arguments) => analysis::run(&arguments),
         Benchmark::Pretrained(arguments) => pretrained::run(&arguments),
         Benchmark::Translation(arguments) => translation::run(&arguments),
+        Benchmark::HeadsCost(arguments) => heads_cost::run(&arguments),
         Benchmark::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

@@ -14,7 +14,7 @@ const BATCH: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AlignHeads {
     /// The one that agrees best with the links of the even sentences, counted from 0, or without such links the one along whose best
-    /// monotone path most of its weight lies.
+    /// [monotone path](SoftAlignment::moving_path) most of its weight lies.
     Auto,
     /// The mean of these, each a layer and a head.
     These(Vec<(usize, usize)>),
@@ -111,7 +111,7 @@ pub struct RatedHead {
     pub head: usize,
     /// Against given links; empty without.
     pub tally: AlignmentTally,
-    /// Share of its weight along the best monotone path.
+    /// Share of its weight along the best monotone path, what a source token gets anyway left out.
     pub monotone: f64,
 }
 
@@ -323,7 +323,7 @@ fn rate(
         for ((rated, path), attention) in rated.iter_mut().zip(&mut paths).zip(attention) {
             let weights: Vec<f64> = attention.iter().map(|&weight| weight.into()).collect();
             let (soft, links) = link(&encoded[number], &weights, options)?;
-            let along = soft.monotone_path();
+            let along = soft.moving_path();
             *path = (path.0 + along.weight, path.1 + along.total);
             if let Some(gold) = gold
                 && number % 2 == 0

@@ -10,7 +10,7 @@ use crosslens_nets::train::{Ending, Event, Run, RunConfig, RunFolder, Wish};
 use crate::recipes::RECIPES;
 use crate::recorder::{RecordedTrainError, train};
 use crate::reproduce::{Watch, Work};
-use crate::{OpenError, Sentences, ShowError, ShowOptions, TrainedModel};
+use crate::{ImportedOptions, OpenError, Sentences, ShowError, ShowOptions, TrainedModel};
 
 /// One network of the demo.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ pub fn demo(folder: &Path, is_fresh: bool, n_threads: usize, watch: &mut Watch<'
 
 /// Writes a page with all of them in it; returns its size in bytes.
 pub fn write_page(shown: &[Shown], path: &Path) -> Result<u64, DemoError> {
-    let options = ShowOptions { n_sentences: N_SENTENCES, seed: FRESH, explain: Options::default() };
+    let options = ShowOptions { n_sentences: N_SENTENCES, seed: FRESH, imported: ImportedOptions::default(), explain: Options::default() };
     let mut page = Page::new().title("How seven networks attend");
     for network in shown {
         let mut on_page = crate::Shown::open(&network.folder.join(REPORT_FILE), &options, &mut |_| ())?;

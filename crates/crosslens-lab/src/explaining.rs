@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::corpus::{CorpusError, CorpusSpec, CorpusSpecError, Filter, TextPair};
-use crosslens_analysis::explain::{Corpus, ExplainError, Explained, First, Live, Options, Progress, explain};
+use crosslens_analysis::explain::{Corpus, ExplainError, Explained, Extent, First, Live, Options, Progress, explain};
 use crosslens_analysis::tsv::{TsvError, Words, read_pairs};
 use crosslens_analysis::{Fed, Pair, Recordable, Recording, Sums};
 use crosslens_nets::tasks::{END_WORD, Split};
@@ -85,6 +85,12 @@ impl Sentences {
             Self::Task { n_samples, .. } => *n_samples,
             Self::Listed(pairs) => pairs.len() as u64,
         }
+    }
+
+    /// How long they are and how many different tokens they have.
+    pub fn extent(&self, model: &TrainedModel) -> Extent {
+        let pairs: Vec<Pair> = (0..self.len()).map(|number| self.pair(model, number)).collect();
+        Extent::of(pairs.iter())
     }
 
     /// Whether there are none.

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crosslens_analysis::explain::{Corpus, CorpusError, EveryNth, ExplainError, Explained, First, Live, Options, Progress, explain};
+use crosslens_analysis::explain::{
+    Corpus, CorpusError, EveryNth, ExplainError, Explained, Extent, First, Live, Options, Progress, explain,
+};
 use crosslens_analysis::tsv::{TsvError, read_lines};
 use crosslens_analysis::{Attended, Description, Fed, Pair, RecordError, Recordable, Recorded, SiteKind, Stats, Sums, Token, Wishes};
 use crosslens_nets::imported::{Imported, UnknownWord};
@@ -46,6 +48,17 @@ impl ImportedSentences {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
+    }
+
+    /// One of them, and whether its target was given; counted round where there are fewer.
+    pub(crate) fn around(&self, number: u64) -> Option<(Pair, bool)> {
+        let place = usize::try_from(number.checked_rem(self.len())?).ok()?;
+        Some((self.pairs[place].clone(), self.told[place]))
+    }
+
+    /// How long they are and how many different tokens they have.
+    pub fn extent(&self) -> Extent {
+        Extent::of(self.pairs.iter())
     }
 
     /// These, then others.
@@ -100,33 +113,33 @@ impl ImportedModel {
 
     /// What its decoder reads where nothing else is asked for. A pretrained model is always run on a target, its own where none is given,
     /// so that a row of attention belongs to a token of it.
-    fn fed(&self) -> Fed<'static> {
+    pub(crate) fn fed(&self) -> Fed<'static> {
         if matches!(self, Self::Mapped(_)) { Fed::Own } else { Fed::Target }
     }
 
-    fn subject(&self, n_threads: usize) -> std::io::Result<Box<dyn Recordable>> {
+    pub(crate) fn subject(&self, n_threads: usize) -> std::io::Result<Box<dyn Recordable>> {
         Ok(match self {
             Self::Mapped(model) => Box::new(model.subject(n_threads)?),
             Self::Pretrained(model) => Box::new(model.subject_on(n_threads).map_err(std::io::Error::other)?),
         })
     }
 
-    /// What it writes for each source by itself.
-    fn write(&self, sources: &[Vec<Token>], n_threads: usize) -> Result<Vec<Vec<Token>>, SentencesError> {
+    /// What it writes for each source by itself, at most so many tokens.
+    pub(crate) fn write(&self, sources: &[Vec<Token>], most: usize, n_threads: usize) -> Result<Vec<Vec<Token>>, SentencesError> {
         Ok(match self {
-            Self::Mapped(model) => model.subject(n_threads)?.write(sources, model.most_steps())?,
-            Self::Pretrained(model) => model.write(sources, n_threads)?,
+            Self::Mapped(model) => model.subject(n_threads)?.write(sources, model.most_steps().min(most))?,
+            Self::Pretrained(model) => model.write(sources, most, n_threads)?,
         })
     }
 
-    fn source(&self, text: &str) -> Result<Vec<Token>, AttendError> {
+    pub(crate) fn source(&self, text: &str) -> Result<Vec<Token>, AttendError> {
         match self {
             Self::Mapped(model) => self.tokens("source", text, |text| model.source(text)),
             Self::Pretrained(model) => Ok(model.source(text)?.ids),
         }
     }
 
-    fn target(&self, text: &str) -> Result<Vec<Token>, AttendError> {
+    pub(crate) fn target(&self, text: &str) -> Result<Vec<Token>, AttendError> {
         match self {
             Self::Mapped(model) => self.tokens("target", text, |text| model.target(text)),
             Self::Pretrained(model) => Ok(model.target(text)?.ids),
@@ -135,7 +148,12 @@ impl ImportedModel {
 
     /// Reads a file of sentences, one a line: a source, or a source and a target separated by a tab.
     pub fn sentences(&self, path: &Path, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
-        let lines = read_lines(path, |line| {
+        self.first_sentences(path, u64::MAX, n_threads)
+    }
+
+    /// The same, but only the first so many of them.
+    pub fn first_sentences(&self, path: &Path, most: u64, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
+        let mut lines = read_lines(path, |line| {
             let halves = line.split_once('\t').or_else(|| line.split_once(" ||| "));
             let (source, target) = halves.map_or((line, None), |(source, target)| (source, Some(target)));
             if source.trim().is_empty() {
@@ -145,7 +163,15 @@ impl ImportedModel {
             let target = target.map(|target| self.target(target)).transpose().map_err(|error| error.to_string())?;
             Ok((self.source(source).map_err(|error| error.to_string())?, target))
         })?;
+        lines.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         self.with_targets(lines, n_threads)
+    }
+
+    /// Sources with what the model wrote for them, however it was searched for.
+    pub fn written(&self, texts: &[(&str, Vec<Token>)]) -> Result<ImportedSentences, AttendError> {
+        let pair = |(source, target): &(&str, Vec<Token>)| Ok(Pair { source: self.source(source)?, target: target.clone() });
+        let pairs: Vec<Pair> = texts.iter().map(pair).collect::<Result<_, AttendError>>()?;
+        Ok(ImportedSentences { told: vec![false; pairs.len()], pairs })
     }
 
     /// One sentence.
@@ -158,7 +184,7 @@ impl ImportedModel {
     fn with_targets(&self, lines: Vec<(Vec<Token>, Option<Vec<Token>>)>, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
         let told = lines.iter().map(|(_, target)| target.is_some()).collect();
         let untold: Vec<Vec<Token>> = lines.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.clone()).collect();
-        let mut written = self.write(&untold, n_threads)?.into_iter();
+        let mut written = self.write(&untold, usize::MAX, n_threads)?.into_iter();
         let mut pair = |(source, target): (Vec<Token>, Option<Vec<Token>>)| {
             let target = target.or_else(|| written.next()).expect("one was written for each source without a target");
             Pair { source, target }
@@ -195,9 +221,10 @@ impl ImportedModel {
             }
             Sentence::Source(text) => {
                 let source = self.source(text)?;
-                let target = self.write(std::slice::from_ref(&source), options.n_threads).map_err(Box::new)?.remove(0);
-                // There was no target to be compared with.
-                Recorded { target: None, loss: None, ..record_one(subject.as_ref(), Pair { source, target }, self.fed())? }
+                let target = self.write(std::slice::from_ref(&source), usize::MAX, options.n_threads).map_err(Box::new)?.remove(0);
+                let mut recorded = record_one(subject.as_ref(), Pair { source, target }, self.fed())?;
+                without_target(&mut recorded, self.fed());
+                recorded
             }
         };
         let components = match (options.terms, options.given) {
@@ -249,13 +276,13 @@ impl ImportedModel {
 }
 
 impl ImportedSentences {
-    fn of<'a>(&'a self, model: &'a dyn Recordable, fed: Fed<'a>) -> OfSentences<'a> {
+    pub(crate) fn of<'a>(&'a self, model: &'a dyn Recordable, fed: Fed<'a>) -> OfSentences<'a> {
         OfSentences { model, sentences: self, fed }
     }
 }
 
 /// A model and listed sentences, some without a known target.
-struct OfSentences<'a> {
+pub(crate) struct OfSentences<'a> {
     model: &'a dyn Recordable,
     sentences: &'a ImportedSentences,
     fed: Fed<'a>,
@@ -275,7 +302,7 @@ impl Corpus for OfSentences<'_> {
         let live = Live { model: self.model, pair: &pair, n_pairs: self.sentences.len(), fed: self.fed };
         let mut recorded = live.read(range)?;
         for sentence in recorded.iter_mut().filter(|sentence| !self.sentences.told[sentence.number as usize]) {
-            (sentence.target, sentence.loss) = (None, None);
+            without_target(sentence, self.fed);
         }
         Ok(recorded)
     }
@@ -283,4 +310,13 @@ impl Corpus for OfSentences<'_> {
     fn model(&self) -> Option<&dyn Recordable> {
         Some(self.model)
     }
+}
+
+/// There was no target to be compared with: it was what the model wrote, which need not be the likeliest token of every step.
+pub(crate) fn without_target(sentence: &mut Recorded, fed: Fed<'_>) {
+    let written = sentence.target.take();
+    if let (Fed::Target, Some(written)) = (fed, written) {
+        sentence.predicted = written;
+    }
+    sentence.loss = None;
 }

@@ -23,12 +23,12 @@ pub use explaining::{SentenceFileError, Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use imported::{Attention, ImportedModel, ImportedSentences, SentencesError};
 pub use judging::TextQuality;
-pub use live::{Asked, Feeds, LiveError, LiveModel, Rerun, Spelled};
+pub use live::{Asked, Feeds, LiveError, LiveModel, Rerun, Spelled, Taken};
 pub use model::{OpenError, Opened, TrainedModel};
 pub use pretrained::{PretrainedModel, PretrainedModelError, Translation};
 pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
-pub use showing::{ShowError, ShowOptions, Shown, curves};
+pub use showing::{ImportedOptions, ShowError, ShowOptions, Shown, curves};
 pub use translating::{WriteError, Writing, Written, save_attention};
 
 pub use crosslens_analysis as analysis;

@@ -1,22 +1,24 @@
 //! A model kept ready: fitted once, then any sentence is explained or decoded again at once.
 
-use crosslens_analysis::explain::{ExplainError, Progress, Ready, Samples};
+mod imported;
+mod spelling;
+mod trained;
+
+use std::sync::{Mutex, PoisonError};
+
+use crosslens_analysis::explain::{Corpus, ExplainError, Progress, Ready, Samples};
 use crosslens_analysis::{
-    Components, Estimator, Fed, FitError, Pair, RecordError, Recordable, Recorded, Shrinkage, SplitError, Subset, Token, Vocabulary,
+    Components, Estimator, Fed, FitError, N_TERMS, Pair, RecordError, Recordable, Recorded, Shrinkage, SplitError, Stats, Subset, Sums,
+    Token,
 };
-use crosslens_nets::Subject;
-use crosslens_nets::tasks::{END_WORD, Split};
 
-use crate::{Sentences, Shard, TrainedModel};
+use crate::{AttendError, ImportedModel, ImportedSentences, Sentences, Shard, TrainedModel};
+use imported::LiveImported;
+pub use spelling::Spelled;
+use trained::LiveRun;
 
-/// The words of one side as somebody spelled them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spelled {
-    /// A text, its words separated by blanks; where sentences end in a word of their own, that is added if it is missing.
-    Text(String),
-    /// Exactly these words.
-    Words(Vec<String>),
-}
+/// Numbers that one explanation holds at most, some 50 MB as JSON.
+const MOST_NUMBERS: usize = 4_000_000;
 
 /// What the decoder reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub enum Feeds {
 /// A sentence to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// One of the model's task, by its number.
+    /// One of the model's task, or of the corpus it was fitted on, by its number.
     Task(u64),
     /// This one; without a target the decoder writes until it ends the sentence, or as many words as the longest target of the task has.
     Typed {
@@ -51,6 +53,15 @@ pub struct Rerun {
     pub before: Vec<String>,
     /// Mean cross-entropy of the target now; `None` without a target.
     pub loss: Option<f64>,
+}
+
+/// Where sentences to be taken by their number come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The task, without end.
+    Task,
+    /// The corpus, so many of them.
+    Corpus(u64),
 }
 
 /// Why a question has no answer.
@@ -84,6 +95,9 @@ pub enum LiveError {
     /// The decoder cannot read what is not there.
     #[error("the decoder can read the target only if one is given")]
     NoTarget,
+    /// There is nothing to take a sentence from.
+    #[error("this model has no task and was opened without --corpus: there is no sentence to take")]
+    NoSentences,
     /// A head the model does not have.
     #[error("there is no head {site}: the model has {n_sites}")]
     NoSite {
@@ -92,6 +106,17 @@ pub enum LiveError {
         /// How many there are.
         n_sites: usize,
     },
+    /// More numbers than one answer holds.
+    #[error("the answer would hold {n_numbers} numbers, and at most {most} are given: ask for fewer heads at once")]
+    TooMany {
+        /// How many it would be.
+        n_numbers: usize,
+        /// How many are given.
+        most: usize,
+    },
+    /// The model cannot read or write it.
+    #[error(transparent)]
+    Text(Box<AttendError>),
     /// The model cannot be run.
     #[error("the sentence cannot be run")]
     Record(#[from] RecordError),
@@ -112,67 +137,140 @@ pub enum LiveError {
     Threads(#[from] std::io::Error),
 }
 
+/// A sentence that was recorded, and what its decoder would read if it were run again.
+struct Heard {
+    recorded: Recorded,
+    fed: Fed<'static>,
+}
+
+/// What differs between models: their words, their sentences.
+enum Kind {
+    Run(Box<LiveRun>),
+    Imported(Box<LiveImported>),
+}
+
 /// A model with its components under both estimators. One sentence is worked on by one thread; several may ask at once.
+///
+/// A model that was not trained here may come without sums: then every score is shown whole, as the product of what is left where nothing
+/// is known of positions and tokens.
 pub struct LiveModel {
-    model: TrainedModel,
-    subject: &'static Subject,
-    paper: Ready<'static>,
-    joint: Ready<'static>,
-    seed: u64,
-    most_words: usize,
+    kind: Kind,
+    subject: &'static dyn Recordable,
+    sums: Option<Vec<Sums>>,
+    /// By estimator, prepared when it is first asked for.
+    ready: Mutex<[Option<&'static Ready<'static>>; 2]>,
 }
 
 impl LiveModel {
-    /// Fits the model on `n_sentences` fresh sentences of its task. Sentences of more than `most_words` on a side are refused.
+    /// Fits a network trained here on `n_sentences` fresh sentences of its task. Sentences of more than `most_words` on a side are refused.
     ///
     /// The network and its components stay in memory until the program ends: what is prepared from them is shared by all threads for as
     /// long.
-    pub fn new(
+    pub fn of_run(
         model: TrainedModel,
         seed: u64,
         n_sentences: u64,
         most_words: usize,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, LiveError> {
-        let subject: &'static Subject = Box::leak(Box::new(model.subject(1)?));
+        let subject = Box::leak(Box::new(model.subject(1)?));
         let stats = model.fit(&Sentences::Task { seed, n_samples: n_sentences }, Shard::WHOLE, 0, progress)?;
-        let ready = |estimator| -> Result<Ready<'static>, LiveError> {
-            let fit = |sums: &crosslens_analysis::Sums| Ok(sums.fit(estimator, Shrinkage::None)?.components);
-            let components: Vec<Components<f32>> = stats.streams.iter().map(|stream| fit(&stream.sums)).collect::<Result<_, FitError>>()?;
-            Ok(Ready::new(subject.description(), components.leak())?)
-        };
-        let (paper, joint) = (ready(Estimator::Paper)?, ready(Estimator::Joint)?);
-        Ok(Self { model, subject, paper, joint, seed, most_words })
+        let live = Self::new(Kind::Run(Box::new(LiveRun { model, seed, most_words })), subject, Some(sums(stats)));
+        live.ready(Estimator::Paper)?;
+        live.ready(Estimator::Joint)?;
+        Ok(live)
     }
 
-    /// The model.
-    pub fn model(&self) -> &TrainedModel {
-        &self.model
+    /// Keeps a model of another program ready, with the sums of its states if there are any, and the sentences they are of if those are
+    /// known. As with a run, it stays in memory until the program ends.
+    pub fn of_imported(
+        model: ImportedModel,
+        sentences: Option<ImportedSentences>,
+        sums: Option<Vec<Sums>>,
+        most_words: usize,
+    ) -> Result<Self, LiveError> {
+        let subject = Box::leak(model.subject(1)?);
+        let kind = Kind::Imported(Box::new(LiveImported::new(model, sentences, most_words)));
+        let live = Self::new(kind, subject, sums);
+        live.ready(Estimator::Paper)?;
+        Ok(live)
+    }
+
+    fn new(kind: Kind, subject: &'static dyn Recordable, sums: Option<Vec<Sums>>) -> Self {
+        Self { kind, subject, sums, ready: Mutex::default() }
     }
 
     /// The network, to be recorded.
-    pub fn subject(&self) -> &Subject {
+    pub fn subject(&self) -> &dyn Recordable {
         self.subject
     }
 
-    /// One sentence in full.
-    pub fn explain(&self, asked: &Asked, feeds: Feeds, estimator: Estimator) -> Result<Samples, LiveError> {
-        let recorded = self.record(asked, feeds)?;
-        let samples = self.ready(estimator).explain(&recorded);
+    /// Whether anything is known of what positions and tokens are like.
+    pub fn is_fitted(&self) -> bool {
+        self.sums.is_some()
+    }
+
+    /// What it learnt, where it was trained here.
+    pub fn run(&self) -> Option<&TrainedModel> {
+        match &self.kind {
+            Kind::Run(run) => Some(&run.model),
+            Kind::Imported(_) => None,
+        }
+    }
+
+    /// Where sentences can be taken from by their number.
+    pub fn taken(&self) -> Option<Taken> {
+        match &self.kind {
+            Kind::Run(_) => Some(Taken::Task),
+            Kind::Imported(live) => live.sentences.as_ref().map(|sentences| Taken::Corpus(sentences.len())),
+        }
+    }
+
+    /// The words it knows on both sides; `None` where it reads any text.
+    pub fn words(&self) -> Option<[&[String]; 2]> {
+        match &self.kind {
+            Kind::Run(run) => Some([run.model.task.source_vocabulary().words(), run.model.task.target_vocabulary().words()]),
+            Kind::Imported(live) => live.words(),
+        }
+    }
+
+    /// Whether its decoder can be told to read its own words in place of a target that is given. A pretrained one always reads the target.
+    pub fn chooses_feeding(&self) -> bool {
+        match &self.kind {
+            Kind::Run(_) => true,
+            Kind::Imported(live) => live.model.fed() == Fed::Own,
+        }
+    }
+
+    /// Gives `then` so many sentences of its task, drawn by `seed`, or of its corpus, and where they come from in words; `None` where there
+    /// are none.
+    pub fn with_corpus<T>(&self, seed: u64, n_sentences: u64, then: impl FnOnce(&dyn Corpus, String) -> T) -> Option<T> {
+        match &self.kind {
+            Kind::Run(run) => Some(run.with_corpus(self.subject, seed, n_sentences, then)),
+            Kind::Imported(live) => live.with_corpus(self.subject, n_sentences, then),
+        }
+    }
+
+    /// One sentence at these heads, or at all.
+    pub fn explain(&self, asked: &Asked, feeds: Feeds, estimator: Estimator, sites: Option<&[usize]>) -> Result<Samples, LiveError> {
+        let n_sites = self.subject.description().sites.len();
+        let all: Vec<usize> = (0..n_sites).collect();
+        let sites = sites.unwrap_or(&all);
+        sites.iter().try_for_each(|&site| self.check_site(site))?;
+        let recorded = self.hear(asked, feeds)?.recorded;
+        self.check_size(&recorded, sites)?;
+        let samples = self.ready(estimator)?.explain(&recorded, sites);
         let is_finite = samples.sentences.iter().flat_map(|sample| &sample.pieces).flatten().all(|piece| piece.is_finite());
         if is_finite { Ok(samples) } else { Err(LiveError::Scores) }
     }
 
     /// Decodes a sentence again, the attention of one head made of some pieces of its scores alone.
     pub fn rerun(&self, asked: &Asked, feeds: Feeds, estimator: Estimator, site: usize, kept: Subset) -> Result<Rerun, LiveError> {
-        let n_sites = self.subject.description().sites.len();
-        if site >= n_sites {
-            return Err(LiveError::NoSite { site, n_sites });
-        }
-        let recorded = self.record(asked, feeds)?;
-        let how = self.ready(estimator).keeping(&recorded, site, kept);
+        self.check_site(site)?;
+        let Heard { recorded, fed } = self.hear(asked, feeds)?;
+        let how = self.ready(estimator)?.keeping(&recorded, site, kept);
         let target = recorded.target.clone().unwrap_or_else(|| recorded.predicted.clone());
-        let answers = self.subject.run(&[Pair { source: recorded.source.clone(), target }], fed(feeds), &how)?;
+        let answers = self.subject.run(&[Pair { source: recorded.source.clone(), target }], fed, &how)?;
         let answer = answers.into_iter().next().expect("one answer for one pair");
         let words = &self.subject.description().target;
         let names = |tokens: &[Token]| tokens.iter().map(|&token| words.name(token).into_owned()).collect();
@@ -180,73 +278,65 @@ impl LiveModel {
         Ok(Rerun { predicted: names(&answer.predicted), before: names(&recorded.predicted), loss })
     }
 
-    fn ready(&self, estimator: Estimator) -> &Ready<'static> {
-        match estimator {
-            Estimator::Paper => &self.paper,
-            Estimator::Joint => &self.joint,
+    /// One sentence has so many heads times queries times keys that nobody could want them all at once.
+    fn check_size(&self, recorded: &Recorded, sites: &[usize]) -> Result<(), LiveError> {
+        let description = self.subject.description();
+        let steps = |stream: usize| recorded.n_steps(description.streams[stream].side);
+        let size = |&site: &usize| steps(description.sites[site].query) * steps(description.sites[site].key) * (N_TERMS + 1);
+        let n_numbers = sites.iter().map(size).sum();
+        if n_numbers > MOST_NUMBERS { Err(LiveError::TooMany { n_numbers, most: MOST_NUMBERS }) } else { Ok(()) }
+    }
+
+    fn check_site(&self, site: usize) -> Result<(), LiveError> {
+        let n_sites = self.subject.description().sites.len();
+        if site < n_sites { Ok(()) } else { Err(LiveError::NoSite { site, n_sites }) }
+    }
+
+    fn ready(&self, estimator: Estimator) -> Result<&'static Ready<'static>, LiveError> {
+        let mut all = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = &mut all[usize::from(estimator == Estimator::Joint)];
+        if let Some(ready) = place {
+            return Ok(ready);
         }
+        let description = self.subject.description();
+        let components: Vec<Components<f32>> = match &self.sums {
+            None => description.streams.iter().map(|stream| Components::nothing(stream.d)).collect(),
+            Some(sums) => {
+                let fit = |sums: &Sums| Ok(sums.fit(estimator, Shrinkage::None)?.components);
+                sums.iter().map(fit).collect::<Result<_, FitError>>()?
+            }
+        };
+        let ready: &'static Ready<'static> = Box::leak(Box::new(Ready::new(description, components.leak())?));
+        *place = Some(ready);
+        Ok(ready)
     }
 
-    fn record(&self, asked: &Asked, feeds: Feeds) -> Result<Recorded, LiveError> {
-        match asked {
-            Asked::Task(number) => {
-                let recorded = self.record_one(self.model.task.pair(Split::Test, self.seed, *number), fed(feeds))?;
-                Ok(Recorded { number: *number, ..recorded })
-            }
-            Asked::Typed { source, target: Some(target) } => {
-                let pair = Pair { source: self.source(source)?, target: self.target(target)? };
-                self.record_one(pair, fed(feeds))
-            }
-            Asked::Typed { target: None, .. } if feeds == Feeds::Target => Err(LiveError::NoTarget),
-            Asked::Typed { source, target: None } => {
-                // Of the target only the length matters, since the decoder reads its own words.
-                let source = self.source(source)?;
-                let of_length = |length| Pair { source: source.clone(), target: vec![0; length] };
-                let longest = self.record_one(of_length(self.model.task.max_lengths().target.max(1)), Fed::Own)?;
-                let end = self.model.task.target_vocabulary().token(END_WORD);
-                let written = &longest.predicted;
-                let length = written.iter().position(|&token| Some(token) == end).map_or(written.len(), |last| last + 1);
-                let recorded = if length == written.len() { longest } else { self.record_one(of_length(length), Fed::Own)? };
-                Ok(Recorded { target: None, loss: None, ..recorded })
-            }
+    fn hear(&self, asked: &Asked, feeds: Feeds) -> Result<Heard, LiveError> {
+        if let (Asked::Typed { target: None, .. }, Feeds::Target) = (asked, feeds) {
+            return Err(LiveError::NoTarget);
         }
-    }
-
-    fn record_one(&self, pair: Pair, fed: Fed<'_>) -> Result<Recorded, LiveError> {
-        let recorded = self.subject.record(&[pair], fed)?;
-        Ok(recorded.into_iter().next().expect("one sentence for one pair"))
-    }
-
-    fn source(&self, words: &Spelled) -> Result<Vec<Token>, LiveError> {
-        tokens(self.model.task.source_vocabulary(), "source", words, self.most_words)
-    }
-
-    fn target(&self, words: &Spelled) -> Result<Vec<Token>, LiveError> {
-        tokens(self.model.task.target_vocabulary(), "target", words, self.most_words)
+        match &self.kind {
+            Kind::Run(run) => run.hear(self.subject, asked, feeds),
+            Kind::Imported(live) => live.hear(self.subject, asked, feeds),
+        }
     }
 }
 
-fn fed(feeds: Feeds) -> Fed<'static> {
-    match feeds {
-        Feeds::Own => Fed::Own,
-        Feeds::Target => Fed::Target,
+impl Feeds {
+    fn fed(self) -> Fed<'static> {
+        match self {
+            Self::Own => Fed::Own,
+            Self::Target => Fed::Target,
+        }
     }
 }
 
-fn tokens(vocabulary: &Vocabulary, side: &'static str, spelled: &Spelled, most: usize) -> Result<Vec<Token>, LiveError> {
-    let words: Vec<&str> = match spelled {
-        Spelled::Text(text) => text.split_whitespace().collect(),
-        Spelled::Words(words) => words.iter().map(String::as_str).collect(),
-    };
-    if words.is_empty() {
-        return Err(LiveError::Empty { side });
-    }
-    let is_text = matches!(spelled, Spelled::Text(_));
-    let end = vocabulary.token(END_WORD).filter(|_| is_text && words.last() != Some(&END_WORD));
-    let n_words = words.len() + usize::from(end.is_some());
-    if n_words > most {
-        return Err(LiveError::TooLong { side, n_words, most });
-    }
-    let known = |word: &str| vocabulary.token(word).ok_or_else(|| LiveError::UnknownWord { side, word: word.to_owned() });
-    words.into_iter().map(known).chain(end.map(Ok)).collect()
+/// Sums of all streams, in their order.
+fn sums(stats: Stats) -> Vec<Sums> {
+    stats.streams.into_iter().map(|stream| stream.sums).collect()
+}
+
+fn record_one(subject: &dyn Recordable, pair: Pair, fed: Fed<'_>) -> Result<Recorded, LiveError> {
+    let recorded = subject.record(&[pair], fed)?;
+    Ok(recorded.into_iter().next().expect("one sentence for one pair"))
 }

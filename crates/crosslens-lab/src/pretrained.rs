@@ -112,10 +112,11 @@ impl PretrainedModel {
         self.model().write(&source.ids, how)?.into_iter().map(translation).collect()
     }
 
-    /// What it writes for each source, the likeliest token each time.
-    pub(crate) fn write(&self, sources: &[Vec<Token>], n_threads: usize) -> Result<Vec<Vec<Token>>, RecordError> {
+    /// What it writes for each source, the likeliest token each time, at most so many.
+    pub(crate) fn write(&self, sources: &[Vec<Token>], most: usize, n_threads: usize) -> Result<Vec<Vec<Token>>, RecordError> {
         let refused = |error: PretrainedError| RecordError::Model(Box::new(error));
-        let how = Decoding::greedy(self.model());
+        let mut how = Decoding::greedy(self.model());
+        how.rules.max_tokens = how.rules.max_tokens.min(most);
         let written = self.model().write_all(sources, &how, n_threads).map_err(refused)?;
         Ok(written.into_iter().map(|written| written.tokens).collect())
     }

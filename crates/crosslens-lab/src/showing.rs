@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use crosslens_analysis::explain::{ExplainError, Explained, Options, Progress};
 use crosslens_analysis::page::Page;
 use crosslens_analysis::timeline::{Timeline, TrainingPoint};
-use crosslens_analysis::{Recording, RecordingError};
+use crosslens_analysis::{Mismatch, Recording, RecordingError, Stats, StatsError, Sums};
 use crosslens_nets::train::{FolderError, Metrics, RunFolder};
 
-use crate::{OpenError, Opened, Sentences, TrainedModel, explain_recording};
+use crate::{Attention, ImportedModel, ImportedSentences, OpenError, Opened, Sentences, SentencesError, TrainedModel, explain_recording};
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +30,26 @@ pub enum ShowError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A model of another program, which brings no sentences to be explained on.
-    #[error("`{path}` was not trained here and has no task to draw sentences from")]
+    #[error("`{path}` was not trained here and has no task to draw sentences from: it needs --corpus")]
     NoSentences {
         /// The model.
         path: PathBuf,
+    },
+    /// The sentences for it cannot be had.
+    #[error(transparent)]
+    Sentences(#[from] SentencesError),
+    /// Sums that cannot be read.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+    /// Sums of another model.
+    #[error("the sums in `{sums}` are not those of `{path}`: {mismatch}")]
+    OtherSums {
+        /// The file of sums.
+        sums: PathBuf,
+        /// The model.
+        path: PathBuf,
+        /// How they differ.
+        mismatch: Mismatch,
     },
     /// It cannot be explained.
     #[error(transparent)]
@@ -47,8 +63,51 @@ pub struct ShowOptions {
     pub n_sentences: u64,
     /// Draws the sentences of a run's task.
     pub seed: u64,
+    /// For models that were not trained here, which have no task to draw sentences from.
+    pub imported: ImportedOptions,
     /// The rest; its `samples` is how many sentences are shown, also of a saved report.
     pub explain: Options,
+}
+
+/// What a model that was not trained here is explained with.
+#[derive(Clone, Debug, Default)]
+pub struct ImportedOptions {
+    /// Sentences, one a line: a source, or a source and a target.
+    pub corpus: Option<PathBuf>,
+    /// Sums to fit from, instead of those of the corpus.
+    pub components: Option<PathBuf>,
+    /// Whether attention of both sides to themselves is explained too.
+    pub self_attention: bool,
+    /// Sentences the causal checks run on: every head is checked, which for so many as a run takes would be long.
+    pub causal: u64,
+}
+
+impl ImportedOptions {
+    /// Whether anything is asked for that only models of other programs need.
+    pub fn is_asked(&self) -> bool {
+        self.corpus.is_some() || self.components.is_some() || self.self_attention
+    }
+
+    /// Opens a path with the attention that is asked for.
+    pub fn open(&self, path: &Path) -> Result<Opened, OpenError> {
+        if ImportedModel::is_at(path) {
+            let attention = if self.self_attention { Attention::All } else { Attention::Cross };
+            return Ok(Opened::Imported(Box::new(ImportedModel::open(path, attention)?)));
+        }
+        Opened::open(path)
+    }
+
+    /// The first so many sentences, where a corpus is given.
+    pub fn sentences(&self, model: &ImportedModel, most: u64, n_threads: usize) -> Result<Option<ImportedSentences>, SentencesError> {
+        self.corpus.as_deref().map(|corpus| model.first_sentences(corpus, most, n_threads)).transpose()
+    }
+
+    /// The sums, where they are given, which must be those of the model at `path`.
+    pub fn sums(&self, model: &ImportedModel, path: &Path) -> Result<Option<Vec<Sums>>, ShowError> {
+        let Some(file) = &self.components else { return Ok(None) };
+        let differ = |mismatch| ShowError::OtherSums { sums: file.clone(), path: path.to_owned(), mismatch };
+        Stats::load(file)?.sums_for(model.description()).map(Some).map_err(differ)
+    }
 }
 
 /// One explanation with all that a page shows beside it.
@@ -73,11 +132,28 @@ impl Shown {
         if path.extension().is_some_and(|extension| extension == "json") {
             return Self::of_report(path, options);
         }
-        let mut shown = match Opened::open(path)? {
-            Opened::Model(model) => Self::of_model(&model, RunFolder::at(path), options, progress)?,
-            Opened::Imported(_) => return Err(ShowError::NoSentences { path: path.to_owned() }),
-            Opened::Recording(recording) => Self::of_recording(&recording, options, progress)?,
+        Self::of(&options.imported.open(path)?, path, options, progress)
+    }
+
+    /// Explains what was opened at `path`.
+    pub fn of(opened: &Opened, path: &Path, options: &ShowOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, ShowError> {
+        let shown = match opened {
+            Opened::Model(model) => Self::of_model(model, RunFolder::at(path), options, progress)?,
+            Opened::Imported(model) => {
+                let n_threads = options.explain.n_threads;
+                let sentences = options.imported.sentences(model, options.n_sentences, n_threads)?;
+                let sentences = sentences.ok_or_else(|| ShowError::NoSentences { path: path.to_owned() })?;
+                let sums = options.imported.sums(model, path)?;
+                Self::of_imported(model, &sentences, sums.as_deref(), options, progress)?
+            }
+            Opened::Recording(recording) => Self::of_recording(recording, options, progress)?,
         };
+        shown.found_at(path)
+    }
+
+    /// Says where it was found, and adds what lies there besides.
+    pub fn found_at(self, path: &Path) -> Result<Self, ShowError> {
+        let mut shown = self;
         shown.name = name_of(path);
         shown.explained.report.model.path = Some(path.to_string_lossy().into_owned());
         if path.is_dir() {
@@ -105,6 +181,19 @@ impl Shown {
         let sentences = Sentences::Task { seed: options.seed, n_samples: options.n_sentences };
         let explained = model.explain(&sentences, None, &options.explain, None, progress)?;
         Ok(Self { name: String::new(), explained, training: curves(&folder)?, timeline: None })
+    }
+
+    /// Explains a model of another program on these sentences, by sums of others if they are given.
+    pub fn of_imported(
+        model: &ImportedModel,
+        sentences: &ImportedSentences,
+        sums: Option<&[Sums]>,
+        options: &ShowOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, ShowError> {
+        let explain = Options { causal: options.imported.causal, ..options.explain.clone() };
+        let explained = model.explain(sentences, sums, &explain, None, progress)?;
+        Ok(Self { name: String::new(), explained, training: Vec::new(), timeline: None })
     }
 
     fn of_recording(recording: &Recording, options: &ShowOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, ShowError> {

@@ -12,6 +12,7 @@ mod fields;
 mod generation;
 mod layers;
 mod model;
+mod pickle;
 mod stack;
 mod subject;
 pub mod text;

@@ -10,6 +10,7 @@ use crosslens_analysis::{
 use crosslens_kernels::{Threads, log_sum_exp};
 
 use crate::PretrainedError;
+use crate::decode::rules;
 use crate::layers::{At, Attention, Need, Spans, Unwatched, Watch};
 use crate::model::Model;
 use crate::stack::Memory;
@@ -152,7 +153,8 @@ impl Subject {
         shards.into_iter().filter_map(|(_, result)| result).collect()
     }
 
-    /// Runs freely: each pair as many steps as its target has, under an intervention.
+    /// Runs freely, by the model's own rules and under an intervention: what it writes for each pair in as many steps as its target has,
+    /// after the start token.
     fn run_freely(&self, pairs: &[Pair], how: &dyn Intervene) -> Vec<Vec<Token>> {
         let of_shard = |_, shard: Range<usize>| {
             let mut fed: Vec<Vec<Token>> = Vec::new();
@@ -160,16 +162,25 @@ impl Subject {
                 let mut read = vec![self.model.generation.start];
                 let mut changed = Changed { subject: self, how, first_pair: shard.start + pair };
                 let encoded = self.model.encode(&[source], &mut changed);
-                while read.len() < target.len() {
+                while read.len() <= target.len() {
                     let (_, states) = self.model.decode(&encoded, &[&read], Need::Output, &mut changed);
                     let last = &states[states.len() - self.model.d_model()..];
-                    read.push(answer(&self.model.logits(last), &[]).predicted[0]);
+                    read.push(self.next(&read, last));
                 }
                 fed.push(read);
             }
             fed
         };
         self.in_shards(pairs, of_shard).into_iter().flatten().collect()
+    }
+
+    /// The likeliest token that the model's rules allow after those it read.
+    fn next(&self, read: &[Token], state: &[f32]) -> Token {
+        // How long a text may become is the caller's to say, so nothing is forced to be the last.
+        const ENDLESS: usize = usize::MAX / 2;
+        let mut logits = self.model.logits(state);
+        rules::apply(&self.model.generation, read, 1, ENDLESS, &mut logits);
+        answer(&logits, &[]).predicted[0]
     }
 
     /// The batch as it runs with nothing changed, from the last time if it is the same.
@@ -241,8 +252,8 @@ impl Recordable for Subject {
 
     fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
         self.fed(pairs, fed)?;
-        let own = if fed == Fed::Own { Some(self.run_freely(pairs, &crosslens_analysis::Untouched)) } else { None };
-        let fed = self.fed(pairs, own.as_deref().map_or(fed, Fed::Given))?;
+        let own = if fed == Fed::Own { Some(Own::of(self.run_freely(pairs, &crosslens_analysis::Untouched))) } else { None };
+        let fed = self.fed(pairs, own.as_ref().map_or(fed, |own| Fed::Given(&own.read)))?;
         let of_shard = |_, shard: Range<usize>| {
             let (pairs, fed) = (&pairs[shard.clone()], &fed[shard.clone()]);
             let mut recorder = Recorder::new(self, shard.start, pairs, fed);
@@ -261,13 +272,17 @@ impl Recordable for Subject {
             }
             recorder.recorded
         };
-        Ok(self.in_shards(pairs, of_shard).into_iter().flatten().collect())
+        let mut recorded: Vec<Recorded> = self.in_shards(pairs, of_shard).into_iter().flatten().collect();
+        if let Some(own) = own.filter(|_| self.wanted.answers) {
+            recorded.iter_mut().zip(own.written).for_each(|(sentence, written)| sentence.predicted = written);
+        }
+        Ok(recorded)
     }
 
     fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError> {
         self.fed(pairs, fed)?;
-        let own = if fed == Fed::Own { Some(self.run_freely(pairs, how)) } else { None };
-        let fed = self.fed(pairs, own.as_deref().map_or(fed, Fed::Given))?;
+        let own = if fed == Fed::Own { Some(Own::of(self.run_freely(pairs, how))) } else { None };
+        let fed = self.fed(pairs, own.as_ref().map_or(fed, |own| Fed::Given(&own.read)))?;
         let site = how.site().and_then(|site| self.description.sites.get(site));
         let plain = site.map(|site| (At { kind: site.kind, layer: site.layer }, self.plain(pairs, &fed)));
         let of_shard = |number: usize, shard: Range<usize>| {
@@ -284,7 +299,11 @@ impl Recordable for Subject {
             };
             self.answers(&states, pairs)
         };
-        Ok(self.in_shards(pairs, of_shard).into_iter().flatten().collect())
+        let mut answers: Vec<Answer> = self.in_shards(pairs, of_shard).into_iter().flatten().collect();
+        if let Some(own) = own {
+            answers.iter_mut().zip(own.written).for_each(|(answer, written)| answer.predicted = written);
+        }
+        Ok(answers)
     }
 
     fn untrained(&self, seed: u64) -> Option<Box<dyn Recordable>> {
@@ -294,6 +313,23 @@ impl Recordable for Subject {
         let description = describe(&model, names, &self.wanted).ok()?;
         let (wanted, threads) = (self.wanted.clone(), self.threads.clone());
         Some(Box::new(Self { model, wanted, description, threads, plain: Mutex::new(None) }))
+    }
+}
+
+/// What a decoder that ran freely read and wrote at each step: the same tokens, one step apart.
+struct Own {
+    read: Vec<Vec<Token>>,
+    written: Vec<Vec<Token>>,
+}
+
+impl Own {
+    fn of(texts: Vec<Vec<Token>>) -> Self {
+        let written = texts.iter().map(|text| text[1..].to_vec()).collect();
+        let read = texts.into_iter().map(|mut text| {
+            text.pop();
+            text
+        });
+        Self { read: read.collect(), written }
     }
 }
 

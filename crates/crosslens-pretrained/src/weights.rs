@@ -6,7 +6,6 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use candle_core::pickle::PthTensors;
 use half::{bf16, f16};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
@@ -16,6 +15,7 @@ use crate::PretrainedError;
 use crate::drawn::draw;
 use crate::fields::Fields;
 use crate::layers::Table;
+use crate::pickle::{self, PickleError};
 
 /// Largest header of a safetensors file that is read.
 const MAX_HEADER_BYTES: u64 = 32 << 20;
@@ -43,16 +43,17 @@ pub(crate) struct Weights {
     seed: Option<u64>,
 }
 
-enum Stored {
-    Safetensors { path: PathBuf, file: File },
-    Pickle { path: PathBuf, tensors: PthTensors },
+/// A file of weights, safetensors or pickled: in both, numbers are stored as they are.
+struct Stored {
+    path: PathBuf,
+    file: File,
 }
 
 struct Entry {
     file: usize,
     shape: Vec<usize>,
-    /// Of a safetensors file: the type of its numbers and its first byte.
-    bytes: Option<(Dtype, u64)>,
+    /// The type of its numbers and its first byte.
+    place: (Dtype, u64),
 }
 
 impl Weights {
@@ -99,10 +100,10 @@ impl Weights {
         hash.update(format!("{:?}", self.seed));
         for (name, entry) in self.entries.iter() {
             hash.update(format!("{name}{:?}", entry.shape));
-            if let (Stored::Safetensors { path, file }, Some(place)) = (&self.files[entry.file], entry.bytes) {
-                let count = entry.shape.iter().product::<usize>().min(HASHED_NUMBERS);
-                for_each_chunk(file, path, name, place, count, |chunk| chunk.iter().for_each(|number| hash.update(number.to_le_bytes())))?;
-            }
+            let Stored { path, file } = &self.files[entry.file];
+            let count = entry.shape.iter().product::<usize>().min(HASHED_NUMBERS);
+            let take = |chunk: &[f32]| chunk.iter().for_each(|number| hash.update(number.to_le_bytes()));
+            for_each_chunk(file, path, name, entry.place, count, take)?;
         }
         Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
@@ -124,16 +125,14 @@ impl Weights {
 
     /// All numbers of a tensor of this shape, as `f32`, row by row.
     pub(crate) fn read(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
-        let (entry, path) = self.find(name, shape)?;
-        let numbers = match (self.seed, &self.files[entry.file], entry.bytes) {
-            (Some(seed), ..) => draw(seed, name, shape),
-            (None, Stored::Safetensors { file, .. }, Some((dtype, first))) => {
+        let (entry, Stored { path, file }) = self.find(name, shape)?;
+        let numbers = match self.seed {
+            Some(seed) => draw(seed, name, shape),
+            None => {
                 let mut numbers = Vec::with_capacity(shape.iter().product());
-                for_each_chunk(file, path, name, (dtype, first), shape.iter().product(), |chunk| numbers.extend_from_slice(chunk))?;
+                for_each_chunk(file, path, name, entry.place, shape.iter().product(), |chunk| numbers.extend_from_slice(chunk))?;
                 numbers
             }
-            (None, Stored::Pickle { tensors, .. }, _) => unpickle(path, tensors, name)?,
-            (None, Stored::Safetensors { .. }, None) => unreachable!("every tensor of a safetensors file has its place"),
         };
         if !numbers.iter().all(|number| number.is_finite()) {
             return Err(PretrainedError::NotFinite { path: path.to_owned(), name: name.to_owned() });
@@ -144,10 +143,9 @@ impl Weights {
 
     /// A tensor `[rows, d]` whose rows are looked up: mapped where its file allows.
     pub(crate) fn table(&mut self, name: &str, rows: usize, d: usize) -> Result<Table, PretrainedError> {
-        let (entry, path) = self.find(name, &[rows, d])?;
-        if let (None, Stored::Safetensors { file, .. }, Some((dtype, first))) = (self.seed, &self.files[entry.file], entry.bytes)
-            && dtype != Dtype::F64
-        {
+        let (entry, Stored { path, file }) = self.find(name, &[rows, d])?;
+        let (dtype, first) = entry.place;
+        if self.seed.is_none() && dtype != Dtype::F64 {
             let mut finite = true;
             for_each_chunk(file, path, name, (dtype, first), rows * d, |chunk| finite &= chunk.iter().all(|number| number.is_finite()))?;
             if !finite {
@@ -161,17 +159,15 @@ impl Weights {
         Ok(Table::owned(self.read(name, &[rows, d])?, rows, d))
     }
 
-    fn find(&self, name: &str, shape: &[usize]) -> Result<(&Entry, &Path), PretrainedError> {
+    fn find(&self, name: &str, shape: &[usize]) -> Result<(&Entry, &Stored), PretrainedError> {
         let missing = || PretrainedError::MissingTensor { path: self.folder.clone(), name: name.to_owned() };
         let entry = self.entries.get(name).ok_or_else(missing)?;
-        let path = match &self.files[entry.file] {
-            Stored::Safetensors { path, .. } | Stored::Pickle { path, .. } => path,
-        };
+        let stored = &self.files[entry.file];
         if entry.shape != shape {
             let (found, expected) = (entry.shape.clone(), shape.to_vec());
-            return Err(PretrainedError::Shape { path: path.clone(), name: name.to_owned(), found, expected });
+            return Err(PretrainedError::Shape { path: stored.path.clone(), name: name.to_owned(), found, expected });
         }
-        Ok((entry, path))
+        Ok((entry, stored))
     }
 }
 
@@ -230,11 +226,10 @@ impl Opening<'_> {
         }
         for name in metadata.offset_keys() {
             let Some(info) = metadata.info(&name) else { continue };
-            let entry =
-                Entry { file: self.files.len(), shape: info.shape.clone(), bytes: Some((info.dtype, data + info.data_offsets.0 as u64)) };
+            let entry = Entry { file: self.files.len(), shape: info.shape.clone(), place: (info.dtype, data + info.data_offsets.0 as u64) };
             self.add(path, name, entry)?;
         }
-        self.files.push(Stored::Safetensors { path: path.to_owned(), file });
+        self.files.push(Stored { path: path.to_owned(), file });
         Ok(())
     }
 
@@ -243,33 +238,17 @@ impl Opening<'_> {
         if !path.is_file() {
             return Err(damaged(format!("it is not a file in `{}`", self.folder.display())));
         }
-        let length = std::fs::metadata(path).map_err(|source| PretrainedError::Io { action: "read", path: path.to_owned(), source })?.len();
-        let tensors = PthTensors::new(path, None).map_err(|error| damaged(format!("it cannot be unpickled: {error}")))?;
-        let infos: BTreeMap<_, _> = tensors.tensor_infos().iter().collect();
-        for (name, info) in infos {
-            if !info.dtype.is_float() {
-                let found = info.dtype.as_str().to_uppercase();
-                return Err(PretrainedError::Dtype { path: path.to_owned(), name: name.clone(), found });
-            }
-            // Numbers are stored as they are, so that a tensor cannot be larger than its file.
-            let shape = info.layout.dims().to_vec();
-            let n_bytes = shape.iter().try_fold(info.dtype.size_in_bytes(), |product, &size| product.checked_mul(size));
-            if n_bytes.is_none_or(|n_bytes| n_bytes as u64 > length) {
-                return Err(damaged(format!("tensor `{name}` claims the shape {shape:?}, more than the whole file holds")));
-            }
-            let entry = Entry { file: self.files.len(), shape, bytes: None };
-            self.add(path, name.clone(), entry)?;
+        let file = File::open(path).map_err(|source| PretrainedError::Io { action: "read", path: path.to_owned(), source })?;
+        let tensors = pickle::tensors(&file).map_err(|error| match error {
+            PickleError::Damaged(what) => damaged(what),
+            PickleError::Dtype { name, found } => PretrainedError::Dtype { path: path.to_owned(), name, found },
+        })?;
+        for (name, tensor) in tensors {
+            self.add(path, name, Entry { file: self.files.len(), shape: tensor.shape, place: (tensor.dtype, tensor.first) })?;
         }
-        self.files.push(Stored::Pickle { path: path.to_owned(), tensors });
+        self.files.push(Stored { path: path.to_owned(), file });
         Ok(())
     }
-}
-
-fn unpickle(path: &Path, tensors: &PthTensors, name: &str) -> Result<Vec<f32>, PretrainedError> {
-    let damaged = |what: String| PretrainedError::Damaged { path: path.to_owned(), what: format!("tensor `{name}`: {what}") };
-    let tensor = tensors.get(name).map_err(|error| damaged(error.to_string()))?.ok_or_else(|| damaged("it is not there".into()))?;
-    let numbers = tensor.to_dtype(candle_core::DType::F32).and_then(|tensor| tensor.flatten_all()?.to_vec1());
-    numbers.map_err(|error| damaged(error.to_string()))
 }
 
 /// Reads `count` numbers from the byte `first` on and hands them over in chunks.

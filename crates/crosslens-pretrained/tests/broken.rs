@@ -335,8 +335,7 @@ fn pickle_of_rubbish() {
     }
 }
 
-/// Every part of the file is hit in turn. Where only numbers change, the model opens. The last bit alone: candle believes what a pickled
-/// text says of its length, up to four gigabytes.
+/// Every part of the file is hit in turn. Where only numbers change, the model opens.
 #[test]
 fn pickle_with_one_bit_changed_never_panics() {
     let folder = Folder::of("marian-bin");
@@ -345,9 +344,11 @@ fn pickle_with_one_bit_changed_never_panics() {
     let mut n_refused = 0;
     for place in (pickled..pickled + 6000).step_by(23).chain((0..whole.len()).step_by(997)) {
         let mut bytes = whole.clone();
-        bytes[place] ^= 1;
+        bytes[place] ^= [1, 0x80][place % 2];
         folder.write("pytorch_model.bin", bytes);
-        if let Err(error) = Model::open(folder.0.path()) {
+        let (opened, largest) = largest_of(|| Model::open(folder.0.path()));
+        assert!(largest < SMALL, "byte {place} asks for {largest} bytes");
+        if let Err(error) = opened {
             assert!(chain(&error).contains(&*folder.0.path().to_string_lossy()), "byte {place}: {error}");
             n_refused += 1;
         }

@@ -134,7 +134,7 @@ fn planted_heads_are_labelled_as_they_were_planted() {
     let subject = Subject::new(model, TokenNames::default(), Wanted::cross(), 1).expect("a subject");
     let pairs = pairs(60);
     let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 60, fed: Fed::Target };
-    let options = Options { held_out: true, causal: 60, samples: 0, n_threads: 1, ..Options::default() };
+    let options = Options { held_out: true, causal: 60, samples: 0, monotone: true, n_threads: 1, ..Options::default() };
     let report = explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report;
     let heads = Head::all(&report);
 
@@ -147,6 +147,9 @@ fn planted_heads_are_labelled_as_they_were_planted() {
     for head in &heads[..4] {
         assert!(head.agreement > 0.9, "{head:#?}");
     }
+    // Both that look along the source lie on a way that never goes back; what stands still is none, though it never goes back either.
+    let ways = heads.iter().map(|head| head.monotone.expect("asked for")).collect::<Vec<f64>>();
+    assert!(ways[..2].iter().all(|way| *way > 0.8) && ways[2..].iter().all(|way| *way < 0.05), "{ways:?}");
     assert!(heads[4].entropy > 0.999, "{:#?}", heads[4]);
 
     // Head 0 alone does something: the model copies through it, and what its label names is enough for that too.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crosslens_lab::analysis::explain::Samples;
 use crosslens_lab::analysis::page::{sample_header, value_norms};
 use crosslens_lab::analysis::report::Verdict;
-use crosslens_lab::analysis::{Estimator, N_PARTS, N_TERMS, Recordable, Subset};
-use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled};
+use crosslens_lab::analysis::{Estimator, N_PARTS, N_TERMS, Subset};
+use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled, Taken};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
 use hyper::header::{self, HeaderValue};
@@ -182,7 +182,7 @@ fn model<'a>(state: &'a State, found: &Found<'_>) -> Result<&'a Model, Refusal> 
 
 fn live(state: &State, found: &Found<'_>) -> Result<Arc<LiveModel>, Refusal> {
     match &model(state, found)?.source {
-        Source::Run(live) => Ok(Arc::clone(live)),
+        Source::Live(live) => Ok(Arc::clone(live)),
         _ => Err(Refusal::new(StatusCode::CONFLICT, "this is no running model: only what was recorded of it is here")),
     }
 }
@@ -203,26 +203,44 @@ fn models(state: &State) -> Reply {
 /// A model for pages; its words only where one asks for it alone.
 fn model_view(id: usize, model: &Model, with_words: bool) -> serde_json::Value {
     let mut view = json!({ "id": id, "name": model.name, "kind": model.kind(), "live": false, "report": model.report });
-    if let Source::Run(live) = &model.source {
-        let task = &live.model().task;
-        let lengths = task.max_lengths();
+    if let Source::Live(live) = &model.source {
         view["live"] = true.into();
-        view["task"] = live.model().config.task.name().into();
-        view["longest"] = json!({ "source": lengths.source, "target": lengths.target });
-        if with_words {
-            view["words"] = json!({ "source": task.source_vocabulary().words(), "target": task.target_vocabulary().words() });
+        view["asks"] = asks(live);
+        if let Some(run) = live.run() {
+            let lengths = run.task.max_lengths();
+            view["task"] = run.config.task.name().into();
+            view["longest"] = json!({ "source": lengths.source, "target": lengths.target });
+        }
+        if let Some([source, target]) = live.words().filter(|_| with_words) {
+            view["words"] = json!({ "source": source, "target": target });
         }
     }
     view
 }
 
+/// How a model can be asked.
+fn asks(live: &LiveModel) -> serde_json::Value {
+    let (taken, n_sentences) = match live.taken() {
+        None => (None, None),
+        Some(Taken::Task) => (Some("task"), None),
+        Some(Taken::Corpus(n)) => (Some("corpus"), Some(n)),
+    };
+    json!({
+        "take": taken, "sentences": n_sentences, "fitted": live.is_fitted(),
+        "feeding": live.chooses_feeding(), "words": live.words().is_some(),
+    })
+}
+
 fn reports(state: &State) -> Reply {
     let list = state.library.reports().into_iter().enumerate().map(|(id, report)| {
-        let is_live = matches!(state.library.models.get(report.model).map(|model| &model.source), Some(Source::Run(_)));
+        let live = match state.library.models.get(report.model).map(|model| &model.source) {
+            Some(Source::Live(live)) => Some(asks(live)),
+            _ => None,
+        };
         let (n_sites, n_samples) = (report.verdicts.len(), report.samples.len());
         json!({
             "id": id, "name": report.name, "model": report.description, "n_sites": n_sites, "n_samples": n_samples,
-            "of": report.model, "live": is_live,
+            "of": report.model, "live": live.is_some(), "asks": live,
         })
     });
     json(StatusCode::OK, &list.collect::<Vec<_>>())
@@ -308,9 +326,11 @@ struct ExplainRequest {
     feeding: Feeding,
     #[serde(default)]
     estimator: EstimatorName,
+    /// The heads to give; all of them if nothing is said.
+    sites: Option<Vec<usize>>,
 }
 
-/// One sentence at every head.
+/// One sentence at the heads that were asked for.
 #[derive(Serialize)]
 struct Explanation {
     /// Its tokens by name, as among the samples of a report.
@@ -322,6 +342,8 @@ struct Explanation {
 /// One head: arrays by row.
 #[derive(Serialize)]
 struct SiteView {
+    /// Which head.
+    site: usize,
     /// Pieces, queries, keys.
     shape: [usize; 3],
     attention: Vec<f32>,
@@ -332,28 +354,31 @@ struct SiteView {
     verdict: Option<Verdict>,
 }
 
-fn site_views(samples: &Samples, verdicts: &[Verdict]) -> Vec<SiteView> {
+/// Samples at these heads, or at all.
+fn site_views(samples: &Samples, sites: Option<&[usize]>, verdicts: &[Verdict]) -> Vec<SiteView> {
     let Some(sample) = samples.sentences.first() else { return Vec::new() };
+    let number = |place: usize| sites.map_or(place, |sites| sites[place]);
     let view = |(site, &(n_queries, n_keys)): (usize, &(usize, usize))| SiteView {
+        site: number(site),
         shape: [sample.pieces[site].len() / (n_queries * n_keys).max(1), n_queries, n_keys],
         attention: sample.attention[site].clone(),
         pieces: sample.pieces[site].clone(),
         bias: Some(sample.bias[site].clone()).filter(|bias| !bias.is_empty()),
         value_norms: value_norms(&sample.attention[site], &sample.value_weighted[site], n_keys),
-        verdict: verdicts.get(site).cloned(),
+        verdict: verdicts.get(number(site)).cloned(),
     };
     sample.shapes.iter().enumerate().map(view).collect()
 }
 
 async fn explain(state: &State, live: Arc<LiveModel>, id: usize, request: ExplainRequest) -> Result<Reply, Refusal> {
-    let ExplainRequest { sentence, feeding, estimator } = request;
+    let ExplainRequest { sentence, feeding, estimator, sites } = request;
     let asked = sentence.asked()?;
     let own = state.library.models.get(id).and_then(|model| state.library.report(model.report));
     let explained = move || {
         let estimator = Estimator::from(estimator);
-        let samples = live.explain(&asked, feeding.into(), estimator).map_err(|error| refused(&error))?;
+        let samples = live.explain(&asked, feeding.into(), estimator, sites.as_deref()).map_err(|error| refused(&error))?;
         let sample = samples.sentences.first().map(|sample| sample_header(&samples, sample)).unwrap_or_default();
-        let sites = site_views(&samples, own.as_ref().map_or(&[], |report| report.verdicts.as_slice()));
+        let sites = site_views(&samples, sites.as_deref(), own.as_ref().map_or(&[], |report| report.verdicts.as_slice()));
         Ok(json(StatusCode::OK, &Explanation { sample, estimator: estimator.name(), sites }))
     };
     work(state, explained).await
@@ -437,6 +462,10 @@ fn start_job(state: &State, request: JobRequest) -> Result<Reply, Refusal> {
     let model = state.library.models.get(request.model).ok_or_else(|| Refusal::unfit("there is no such model"))?;
     if matches!(model.source, Source::Report) {
         return Err(Refusal::new(StatusCode::CONFLICT, "this is a report: there is nothing to explain anew"));
+    }
+    if matches!(&model.source, Source::Live(live) if live.taken().is_none()) {
+        let why = "this model was opened without sentences: start the server again with --corpus FILE";
+        return Err(Refusal::new(StatusCode::CONFLICT, why));
     }
     if !(1..=Limits::JOB_SENTENCES).contains(&request.sentences) || request.samples > Limits::JOB_SAMPLES {
         let (sentences, samples) = (Limits::JOB_SENTENCES, Limits::JOB_SAMPLES);

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crosslens_lab::analysis::explain::{Corpus, CorpusError, ExplainError, Explained, First, Live, Options, Phase, Progress, explain};
-use crosslens_lab::analysis::{Description, Fed, Recordable, Recorded};
-use crosslens_lab::{Sentences, Shown};
+use crosslens_lab::Shown;
+use crosslens_lab::analysis::explain::{Corpus, CorpusError, ExplainError, Explained, First, Options, Phase, Progress, explain};
+use crosslens_lab::analysis::{Description, Recordable, Recorded};
 use hyper::body::Bytes;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -236,12 +236,7 @@ fn explained(job: &Job, library: &Library) -> Result<Explained, ExplainError> {
         Ok(explained)
     };
     match &library.models[model].source {
-        Source::Run(live) => {
-            let of_task = Sentences::Task { seed, n_samples: sentences };
-            let pair = |number| of_task.pair(live.model(), number);
-            let corpus = Live { model: live.subject(), pair: &pair, n_pairs: sentences, fed: Fed::Own };
-            made(&corpus, format!("fresh sentences of {}, seed {seed}", live.model().config.task.name()))
-        }
+        Source::Live(live) => live.with_corpus(seed, sentences, &mut made).unwrap_or(Err(ExplainError::Empty)),
         Source::Recording(recording) => made(&First { corpus: recording.as_ref(), n_sentences: sentences }, "a recording".to_owned()),
         Source::Report => Err(ExplainError::Empty),
     }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crosslens_lab::analysis::Recording;
-use crosslens_lab::analysis::explain::{Options, Progress};
+use crosslens_lab::analysis::explain::{Explained, Options, Progress};
 use crosslens_lab::analysis::page::{average_bytes, report_json, sample_bytes, sample_header};
 use crosslens_lab::analysis::report::Verdict;
-use crosslens_lab::{LiveError, LiveModel, Opened, ShowError, ShowOptions, Shown};
+use crosslens_lab::{ImportedModel, ImportedOptions, LiveError, LiveModel, Opened, Shard, ShowError, ShowOptions, Shown};
 use hyper::body::Bytes;
 use serde::Serialize;
 
@@ -22,13 +22,23 @@ pub struct OpenOptions {
     pub seed: u64,
     /// Sentences of it that are kept in full.
     pub samples: usize,
+    /// What models that were not trained here are explained with; without anything, their scores are shown whole.
+    pub imported: ImportedOptions,
     /// Threads; 0 for one per core.
     pub n_threads: usize,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { n_sentences: 1000, seed: 1_000_003, samples: 12, n_threads: 0 }
+        Self { n_sentences: 1000, seed: 1_000_003, samples: 12, imported: ImportedOptions::default(), n_threads: 0 }
+    }
+}
+
+impl OpenOptions {
+    fn show(&self) -> ShowOptions {
+        let Self { n_sentences, seed, samples, n_threads, .. } = *self;
+        let explain = Options { samples, seed, geometry: true, n_threads, ..Options::default() };
+        ShowOptions { n_sentences, seed, imported: self.imported.clone(), explain }
     }
 }
 
@@ -54,6 +64,7 @@ pub enum LibraryError {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
     Run,
+    Model,
     Recording,
     Report,
 }
@@ -61,7 +72,7 @@ pub(crate) enum Kind {
 /// What can be done with it besides looking at its report.
 pub(crate) enum Source {
     /// Any question can be asked.
-    Run(Arc<LiveModel>),
+    Live(Arc<LiveModel>),
     /// More of it can be explained.
     Recording(Arc<Recording>),
     /// Nothing.
@@ -79,7 +90,8 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn kind(&self) -> Kind {
         match self.source {
-            Source::Run(_) => Kind::Run,
+            Source::Live(ref live) if live.run().is_some() => Kind::Run,
+            Source::Live(_) => Kind::Model,
             Source::Recording(_) => Kind::Recording,
             Source::Report => Kind::Report,
         }
@@ -122,6 +134,60 @@ pub struct Library {
     reports: RwLock<Vec<Arc<ServedReport>>>,
 }
 
+/// What a run or a recording can do besides being explained.
+fn source(opened: Opened, path: &Path, options: &OpenOptions, progress: &mut dyn FnMut(Progress)) -> Result<Source, LibraryError> {
+    match opened {
+        Opened::Recording(recording) => Ok(Source::Recording(Arc::new(*recording))),
+        Opened::Imported(_) => Err(ShowError::NoSentences { path: path.to_owned() }.into()),
+        Opened::Model(model) => {
+            let live = LiveModel::of_run(*model, options.seed, options.n_sentences, Limits::WORDS, progress);
+            Ok(Source::Live(Arc::new(live.map_err(cannot_live(path))?)))
+        }
+    }
+}
+
+fn cannot_live(path: &Path) -> impl FnOnce(LiveError) -> LibraryError {
+    move |source| LibraryError::Live { path: path.to_owned(), source }
+}
+
+/// A model of another program: fitted on its corpus or by given sums, explained on its corpus, asked in any case.
+fn imported(
+    model: ImportedModel,
+    path: &Path,
+    show: &ShowOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Shown, Source), LibraryError> {
+    let n_threads = show.explain.n_threads;
+    let sentences = show.imported.sentences(&model, show.n_sentences, n_threads).map_err(ShowError::from)?;
+    let given = show.imported.sums(&model, path)?;
+    let shown = match &sentences {
+        Some(sentences) => Shown::of_imported(&model, sentences, given.as_deref(), show, progress)?,
+        None => {
+            let explained = Explained::of_no_sentence(model.description(), &no_verdict(given.is_some()));
+            Shown { name: String::new(), explained, training: Vec::new(), timeline: None }
+        }
+    };
+    let sums = match (given, &sentences) {
+        (None, Some(sentences)) => {
+            let stats = model.fit(sentences, Shard::WHOLE, n_threads, progress).map_err(ShowError::from)?;
+            Some(stats.streams.into_iter().map(|stream| stream.sums).collect())
+        }
+        (given, _) => given,
+    };
+    let live = LiveModel::of_imported(model, sentences, sums, Limits::WORDS).map_err(cannot_live(path))?;
+    Ok((shown.found_at(path)?, Source::Live(Arc::new(live))))
+}
+
+/// Why a model that has seen no corpus has no verdict.
+fn no_verdict(is_fitted: bool) -> Verdict {
+    let (label, text) = if is_fitted {
+        ("no corpus", "sentences are split by the sums given; shares and a verdict need a corpus: start again with --corpus FILE")
+    } else {
+        ("not fitted", "scores are shown whole, as “rest × rest”; to split them start again with --corpus FILE or --components FILE")
+    };
+    Verdict { label: label.to_owned(), text: text.to_owned() }
+}
+
 /// One thing that is served, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -144,23 +210,21 @@ impl Library {
     }
 
     fn add(&mut self, path: &Path, options: &OpenOptions, progress: &mut dyn FnMut(Progress)) -> Result<(), LibraryError> {
-        let OpenOptions { n_sentences, seed, samples, n_threads } = *options;
-        let explain = Options { samples, seed, geometry: true, n_threads, ..Options::default() };
-        let mut shown = Shown::open(path, &ShowOptions { n_sentences, seed, explain }, progress)?;
-        // Where it lies on this machine is nothing a browser need know.
-        shown.explained.report.model.path = None;
-        let source = if path.extension().is_some_and(|extension| extension == "json") {
-            Source::Report
+        let show = options.show();
+        let (mut shown, source) = if path.extension().is_some_and(|extension| extension == "json") || !path.exists() {
+            (Shown::open(path, &show, progress)?, Source::Report)
         } else {
-            match Opened::open(path).map_err(ShowError::from)? {
-                Opened::Recording(recording) => Source::Recording(Arc::new(*recording)),
-                Opened::Imported(_) => return Err(ShowError::NoSentences { path: path.to_owned() }.into()),
-                Opened::Model(model) => {
-                    let live = LiveModel::new(*model, seed, n_sentences, Limits::WORDS, progress);
-                    Source::Run(Arc::new(live.map_err(|source| LibraryError::Live { path: path.to_owned(), source })?))
+            let opened = options.imported.open(path).map_err(ShowError::from)?;
+            match opened {
+                Opened::Imported(model) => imported(*model, path, &show, progress)?,
+                opened => {
+                    let shown = Shown::of(&opened, path, &show, progress)?;
+                    (shown, source(opened, path, options, progress)?)
                 }
             }
         };
+        // Where it lies on this machine is nothing a browser need know.
+        shown.explained.report.model.path = None;
         if shown.explained.report.corpus.source.starts_with("the recording ") {
             shown.explained.report.corpus.source = "a recording".to_owned();
         }
@@ -189,7 +253,7 @@ impl Library {
         let summary = |model: &Model| Summary {
             name: model.name.clone(),
             description: self.report(model.report).map(|report| report.description.clone()).unwrap_or_default(),
-            is_live: matches!(model.source, Source::Run(_)),
+            is_live: matches!(model.source, Source::Live(_)),
         };
         self.models.iter().map(summary).collect()
     }

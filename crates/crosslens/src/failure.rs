@@ -128,13 +128,26 @@ impl From<RecordedTrainError> for Failure {
     }
 }
 
+/// How to come by a model that is named as on the Hugging Face Hub, `owner/name`, and is no folder here: nothing is downloaded unasked.
+fn hub_hint(path: &Path) -> Option<String> {
+    let text = path.to_str().filter(|_| !path.exists())?;
+    let (owner, name) = text.split_once('/')?;
+    let is_word = |word: &str| {
+        let is_sign = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        word.starts_with(|letter: char| letter.is_ascii_alphanumeric()) && word.chars().all(is_sign)
+    };
+    let is_hub = is_word(owner) && is_word(name) && !Path::new(owner).exists();
+    is_hub.then(|| {
+        format!("if a model of the Hugging Face Hub is meant, fetch it first: hf download {text} --local-dir {name}, then name `{name}`")
+    })
+}
+
 impl From<PretrainedModelError> for Failure {
     fn from(error: PretrainedModelError) -> Self {
         let failure = Self::of(&error);
         match error {
-            PretrainedModelError::Model(PretrainedError::NotAModel { .. }) => {
-                failure.hint("a folder of Hugging Face's with config.json, weights and tokenizer")
-            }
+            PretrainedModelError::Model(PretrainedError::NotAModel { path, .. }) => failure
+                .hint(hub_hint(&path).unwrap_or_else(|| "a folder of Hugging Face's with config.json, weights and tokenizer".to_owned())),
             PretrainedModelError::Model(PretrainedError::UnknownToken { .. }) => {
                 failure.hint("the tokenizer beside the model has more tokens than it: they do not belong together")
             }
@@ -159,7 +172,10 @@ impl From<OpenError> for Failure {
             OpenError::Folder(error) => error.into(),
             OpenError::Recording(error) => error.into(),
             OpenError::Import(_) => Self::of(&error).hint("docs/import.md says what a mapping holds and what is made of which tensor"),
-            OpenError::Nothing { .. } => Self::of(&error).hint(format!("{A_RUN}, a recording, or a .npz or .safetensors dump")),
+            OpenError::Nothing { ref path } => {
+                let hint = hub_hint(path).unwrap_or_else(|| format!("{A_RUN}, a recording, or a .npz or .safetensors dump"));
+                Self::of(&error).hint(hint)
+            }
             OpenError::Neither { .. } | OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoModel { ref path } => {
                 let hint = format!("crosslens train {} --resume", path.display());
@@ -302,12 +318,19 @@ impl From<ShowError> for Failure {
             ShowError::File(error) => error.into(),
             ShowError::Folder(error) => error.into(),
             ShowError::Explain(error) => error.into(),
-            ShowError::NoSentences { ref path } => {
-                let hint = format!("crosslens explain {} --corpus words.txt --save report.json, then show report.json", path.display());
+            ShowError::Sentences(error) => error.into(),
+            ShowError::Stats(error) => error.into(),
+            ShowError::OtherSums { ref path, ref sums, .. } => {
+                let hint = format!("crosslens fit {} --corpus sentences.txt -o {}", path.display(), sums.display());
                 Self::of(&error).hint(hint)
             }
-            ShowError::Nothing { .. } => {
-                let hint = format!("{A_RUN}, a recording, or a report, which `crosslens explain DIR --save report.json` writes");
+            ShowError::NoSentences { ref path } => {
+                let hint = format!("crosslens report {} --corpus sentences.txt, one source a line", path.display());
+                Self::of(&error).hint(hint)
+            }
+            ShowError::Nothing { ref path } => {
+                let usual = || format!("{A_RUN}, a recording, or a report, which `crosslens explain DIR --save report.json` writes");
+                let hint = hub_hint(path).unwrap_or_else(usual);
                 Self::of(&error).hint(hint)
             }
             _ => Self::of(&error),
@@ -369,6 +392,24 @@ impl From<TsvError> for Failure {
         match error {
             TsvError::Line { .. } => failure.hint("a line is the source, a tab and the target, words separated by blanks"),
             _ => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_hub_are_told_from_paths() {
+        let hint = |text: &str| hub_hint(Path::new(text));
+        assert!(
+            hint("Helsinki-NLP/opus-mt-en-de")
+                .is_some_and(|hint| hint.contains("hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de"))
+        );
+        assert!(hint("google/flan-t5.1_small").is_some());
+        for path in ["nowhere", "./a/b", "/a/b", "../b", "a/b/c", "a/", "~/b", "a b/c", "src/nothing-there"] {
+            assert_eq!(hint(path), None, "{path}");
         }
     }
 }

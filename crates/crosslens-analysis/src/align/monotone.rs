@@ -95,6 +95,29 @@ impl SoftAlignment {
     }
 }
 
+impl SoftAlignment {
+    /// The heaviest monotone path of what each source token gets beyond what it gets anyway:
+    ///
+    /// ```text
+    /// v[t, s] = max(0, w[t, s] − mean_t w[t, s])        share = Σ v along the path / Σ w
+    /// ```
+    /// Attention that always looks at one place lies on a monotone path with all its weight, and says nothing of which words belong
+    /// together; here it has a share of 0. A diagonal of n tokens has `1 − 1/n`.
+    pub fn moving_path(&self) -> MonotonePath {
+        let (n_targets, n_sources) = (self.n_targets(), self.n_sources());
+        let mut means = vec![0.0; n_sources];
+        for row in self.rows() {
+            means.iter_mut().zip(row).for_each(|(mean, weight)| *mean += weight / n_targets as f64);
+        }
+        let beyond = self.rows().flat_map(|row| row.iter().zip(&means).map(|(weight, mean)| f64::max(0.0, weight - mean)));
+        match Self::new(n_targets, n_sources, beyond.collect::<Vec<f64>>()) {
+            Ok(beyond) => MonotonePath { total: self.rows().flatten().sum(), ..beyond.monotone_path() },
+            // As many numbers as there were, none of them below 0.
+            Err(_) => MonotonePath::default(),
+        }
+    }
+}
+
 /// A step of a path, by the sides that move.
 #[derive(Clone, Copy)]
 enum Step {
@@ -165,6 +188,19 @@ mod tests {
         assert_eq!((path.share(), path.cells.len()), (Some(1.0), n));
         assert_eq!(one_hot(&back, n).monotone_path().share(), Some(1.0 / n as f64));
         assert_eq!(one_hot(&back, n).monotonicity().share(), Some(0.0));
+    }
+
+    /// Of n tokens in order each gets 1 from its row and 1/n on average.
+    #[test]
+    fn a_path_that_stays_does_not_move() {
+        let n = 5;
+        let forward: Vec<usize> = (0..n).collect();
+        let share = |places: &[usize]| one_hot(places, n).moving_path().share().expect("there is weight");
+        assert!((share(&forward) - (1.0 - 1.0 / n as f64)).abs() < 1e-12);
+        assert_eq!(one_hot(&[2; 5], n).monotone_path().share(), Some(1.0), "all its weight is on a path");
+        assert!(share(&[2; 5]).abs() < 1e-12);
+        // One cell of the way back is on a path.
+        assert!((share(&[4, 3, 2, 1, 0]) - (1.0 - 1.0 / n as f64) / n as f64).abs() < 1e-12);
     }
 
     #[test]

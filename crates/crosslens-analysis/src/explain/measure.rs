@@ -1,7 +1,10 @@
 //! What one sentence says about one site.
 
+use crate::align::SoftAlignment;
 use crate::shares::{argmax, weights};
-use crate::{AverageAttention, Breakdown, ClosenessTally, Components, Description, Part, Recorded, ShareTally, Side, SiteSplit, Subset};
+use crate::{
+    AverageAttention, Breakdown, ClosenessTally, Components, Description, Part, Recorded, ShareTally, Side, SiteKind, SiteSplit, Subset,
+};
 
 /// Another attention that is compared with the true one.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +63,8 @@ pub(super) struct Measures {
     pub(super) error: f64,
     pub(super) highest: f64,
     pub(super) attention_error: Option<f64>,
+    /// Weight along the heaviest monotone path and all weight, where that is asked for.
+    pub(super) path: Option<(f64, f64)>,
     /// Mean total variation from the average attention.
     pub(super) drift: f64,
     /// Share of the source's content keys that no content step looks at with more than a tenth of its weight.
@@ -109,6 +114,8 @@ pub(super) struct Basis<'a> {
     pub(super) variants: &'a [Vec<Variant>],
     /// The K of the top-K shares.
     pub(super) ks: &'a [usize],
+    /// Whether monotone paths are looked for.
+    pub(super) monotone: bool,
 }
 
 /// Measures a sentence at one site; `breakdown` is room to work in.
@@ -130,12 +137,15 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
         error: 0.0,
         highest: 0.0,
         attention_error: recorded.map(|_| 0.0),
+        path: None,
         drift: 0.0,
         uncovered: 0.0,
         entropy: 0.0,
     };
     let (mut score, mut truth, mut row) = (Vec::new(), Vec::new(), Vec::new());
     let mut covered = vec![false; content_keys];
+    let is_wanted = basis.monotone && split.site().kind == SiteKind::Cross;
+    let mut whole = Vec::with_capacity(if is_wanted { breakdown.n_queries() * breakdown.n_keys() } else { 0 });
     for query in 0..breakdown.n_queries() {
         breakdown.sum(Subset::all(is_additive), query, &mut score);
         let direct = &scores[query * breakdown.n_keys()..][..score.len()];
@@ -153,6 +163,9 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
             let larger = |a: f64, b: f64| if b.is_nan() { f64::INFINITY } else { a.max(b) };
             *error = truth.iter().zip(own).map(|(a, b)| f64::from((a - b).abs())).fold(*error, larger);
         }
+        if is_wanted {
+            whole.extend_from_slice(&truth);
+        }
         let is_content = query < content_queries;
         for (variant, tallies) in variants.iter().zip(&mut measures.closeness) {
             variant_row(variant.kind, breakdown, average, query, &mut row);
@@ -168,6 +181,10 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
             measures.looks.push((query, argmax(&truth), content_keys));
             covered.iter_mut().zip(&truth).for_each(|(covered, &weight)| *covered |= weight > COVERS);
         }
+    }
+    if is_wanted && let Ok(soft) = SoftAlignment::new(breakdown.n_queries(), breakdown.n_keys(), whole) {
+        let path = soft.moving_path();
+        measures.path = Some((path.weight, path.total));
     }
     let rows = breakdown.n_queries().max(1) as f64;
     measures.drift /= rows;

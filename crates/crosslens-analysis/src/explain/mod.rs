@@ -5,6 +5,8 @@ mod causal;
 mod corpus;
 mod load;
 mod measure;
+mod memory;
+mod no_sentence;
 mod options;
 mod passes;
 mod ready;
@@ -14,6 +16,7 @@ mod verdict;
 
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
+pub use memory::{Extent, Memory, SideExtent};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
 pub use passes::{Explained, explain};
 pub(crate) use passes::{batches, read};

@@ -24,6 +24,8 @@ pub struct Options {
     pub rerun: Rerun,
     /// Sentences kept for the page.
     pub samples: usize,
+    /// Whether to look for the heaviest monotone path of every attention from the decoder to the encoder.
+    pub monotone: bool,
     /// Worst sentences to list, and by what.
     pub rank: Option<Rank>,
     /// Whether to look at how states and readouts lie to each other; costs the square of a state's width for every state.
@@ -44,6 +46,7 @@ impl Default for Options {
             causal: 1000,
             rerun: Rerun::Recorded,
             samples: 8,
+            monotone: false,
             rank: None,
             geometry: false,
             n_threads: 0,

@@ -21,7 +21,7 @@ use crate::{
 /// Larger errors than this, and no share is given.
 pub(super) const MAX_ERROR: f64 = 1e-4;
 /// Sentences in hand at a time.
-const BATCH: u64 = 64;
+pub(super) const BATCH: u64 = 64;
 /// Worst sentences listed.
 const RANKED: usize = 20;
 
@@ -254,6 +254,8 @@ struct SiteTotals {
     offsets: Offsets,
     /// Sum of the sentences' mean entropies, and how many there are.
     entropy: (f64, u64),
+    /// Weight along monotone paths and all weight, where they are looked for.
+    path: Option<(f64, f64)>,
     error: f64,
     highest: f64,
     attention_error: Option<f64>,
@@ -303,6 +305,7 @@ fn second_pass(
         closeness: vec![Default::default(); variants.len()],
         offsets: Offsets::default(),
         entropy: (0.0, 0),
+        path: None,
         error: 0.0,
         highest: 0.0,
         attention_error: None,
@@ -320,7 +323,7 @@ fn second_pass(
         residuals: vec![Vec::new(); description.streams.len()],
         ranked: Vec::new(),
     };
-    let basis = Basis { description, components, splits, averages, variants: &site_variants, ks: &ks };
+    let basis = Basis { description, components, splits, averages, variants: &site_variants, ks: &ks, monotone: options.monotone };
     let total = corpus.n_sentences();
     for range in batches(total) {
         let mut batch = read(corpus, range.clone())?;
@@ -430,6 +433,10 @@ impl SiteTotals {
         }
         measures.looks.iter().for_each(|&(query, key, n_content)| self.offsets.add(query, key, n_content));
         self.entropy = (self.entropy.0 + measures.entropy, self.entropy.1 + 1);
+        if let Some((weight, total)) = measures.path {
+            let path = self.path.get_or_insert_default();
+            *path = (path.0 + weight, path.1 + total);
+        }
         self.error = self.error.max(measures.error);
         self.highest = self.highest.max(measures.highest);
         if let Some(error) = measures.attention_error {
@@ -490,6 +497,7 @@ fn site_report(
             offset,
             share,
         }),
+        monotone: totals.path.map(|(weight, total)| weight / total.max(f64::MIN_POSITIVE)),
         rebuilt,
         verdict: Verdict { label: String::new(), text: String::new() },
     };

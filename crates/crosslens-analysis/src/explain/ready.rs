@@ -18,9 +18,10 @@ impl<'a> Ready<'a> {
         Ok(Self { description, splits: description.sites.iter().map(prepare).collect::<Result<_, _>>()? })
     }
 
-    /// One sentence in full; without averages, since it stands alone.
-    pub fn explain(&self, sentence: &Recorded) -> Samples {
-        Samples::new(self.description, vec![Sample::of(self.description, &self.splits, sentence)], Vec::new())
+    /// One sentence at these sites, in their order; without averages, since it stands alone. Panics if there is no such site.
+    pub fn explain(&self, sentence: &Recorded, sites: &[usize]) -> Samples {
+        let splits = sites.iter().map(|&site| (site, &self.splits[site]));
+        Samples::new(self.description, vec![Sample::at(self.description, splits, sentence)], Vec::new())
     }
 
     /// What replaces the attention of one site, in a run of this sentence alone, by the softmax of some pieces of its scores:

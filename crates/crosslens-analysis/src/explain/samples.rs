@@ -86,6 +86,15 @@ pub struct Sample {
 impl Sample {
     /// Splits a sentence at every site.
     pub(super) fn of(description: &Description, splits: &[SiteSplit<'_, f32>], sentence: &Recorded) -> Self {
+        Self::at(description, splits.iter().enumerate(), sentence)
+    }
+
+    /// Splits a sentence at some sites, each with its number.
+    pub(super) fn at<'s>(
+        description: &Description,
+        splits: impl Iterator<Item = (usize, &'s SiteSplit<'s, f32>)>,
+        sentence: &Recorded,
+    ) -> Self {
         let mut sample = Self {
             sentence: Recorded { states: Vec::new(), attention: Vec::new(), ..sentence.clone() },
             shapes: Vec::new(),
@@ -96,7 +105,7 @@ impl Sample {
         };
         let mut breakdown = Breakdown::default();
         let (mut score, mut weights) = (Vec::new(), Vec::new());
-        for (number, split) in splits.iter().enumerate() {
+        for (number, split) in splits {
             split.split(sentence, &mut breakdown);
             let (n_queries, n_keys) = (breakdown.n_queries(), breakdown.n_keys());
             let mut attention = vec![0.0; n_queries * n_keys];

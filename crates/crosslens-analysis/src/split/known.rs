@@ -5,7 +5,7 @@ use crosslens_kernels::{MatrixMut, Real, dots_of};
 use crate::Components;
 
 /// Most numbers of a table; beyond, terms are computed for every sentence anew.
-const MAX_TABLE: usize = 1 << 23;
+pub(crate) const MAX_TABLE: usize = 1 << 23;
 
 /// Scores of all temporal and input parts with the other side's temporal parts, but for the scores of two input parts.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 mod additive;
 mod breakdown;
-mod known;
+pub(crate) mod known;
 mod mapped;
 mod subset;
 

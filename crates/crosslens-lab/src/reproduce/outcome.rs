@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::collection::Collection;
 use super::numbers::{deviation, mean};
 use super::{Bound, Check, Claim, Entry, Evidence, Figure, Origin, ReproduceError, Scale};
-use crate::{ShowOptions, Shown};
+use crate::{ImportedOptions, ShowOptions, Shown};
 
 /// Sentences of each network on the page.
 const SHOWN_ON_PAGE: usize = 3;
@@ -141,7 +141,8 @@ impl Reproduction {
 
     /// Writes a page with the claims, their figures, and the networks of the first seed; returns its size in bytes.
     pub fn write_page(&self, path: &Path) -> Result<u64, ReproduceError> {
-        let options = ShowOptions { n_sentences: 0, seed: 0, explain: Options { samples: SHOWN_ON_PAGE, ..Options::default() } };
+        let explain = Options { samples: SHOWN_ON_PAGE, ..Options::default() };
+        let options = ShowOptions { n_sentences: 0, seed: 0, imported: ImportedOptions::default(), explain };
         let claims = serde_json::to_value(self).expect("string keys, and numbers that may be null");
         let mut page = Page::new().title("What holds of how encoder-decoder networks attend").claims(&claims);
         for entry in self.networks.iter().filter(|entry| entry.used && entry.place == 0) {

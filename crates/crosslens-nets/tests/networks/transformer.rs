@@ -6,8 +6,8 @@ use crosslens_analysis::{
     AttentionRow, Fed, Intervene, Linear, Pair, Probe, RecordError, Recordable, Recorded, ScoreMap, Side, SiteKind, Token, Untouched,
     Vocabulary,
 };
-use crosslens_nets::Subject;
-use crosslens_nets::network::{Engine, Family, Feeding, Network, NetworkConfig, NetworkError, Observation, StepVectors, TransformerConfig};
+use crosslens_nets::{Subject, Threads};
+use crosslens_nets::network::{Engine, Family, Feeding, Network, NetworkConfig, NetworkError, Observation, StepVectors, Stepper, TransformerConfig};
 use crosslens_nets::tasks::TaskConfig;
 use crosslens_nets::train::{Event, OptimizerConfig, Run, RunConfig, RunFolder, TrainingConfig, Wish};
 

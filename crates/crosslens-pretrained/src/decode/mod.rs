@@ -1,7 +1,7 @@
 //! Writing: the likeliest token each time, several hypotheses side by side, or tokens drawn by their probability.
 
 mod beam;
-mod rules;
+pub(crate) mod rules;
 mod sample;
 
 use crosslens_analysis::Token;

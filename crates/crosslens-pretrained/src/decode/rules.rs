@@ -6,7 +6,7 @@ use crate::generation::Generation;
 
 /// Changes the log probabilities of the next token after `read`, which begins with the start token; `n_prompt` tokens of it were given and
 /// at most `n_tokens` follow them.
-pub(super) fn apply(rules: &Generation, read: &[Token], n_prompt: usize, n_tokens: usize, log_probabilities: &mut [f32]) {
+pub(crate) fn apply(rules: &Generation, read: &[Token], n_prompt: usize, n_tokens: usize, log_probabilities: &mut [f32]) {
     let mut forbid = |token: Token| {
         if let Some(value) = log_probabilities.get_mut(token as usize) {
             *value = f32::NEG_INFINITY;

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use crosslens_lab::analysis::explain::Options;
-use crosslens_lab::analysis::{AttentionRow, Existing, Fed, Intervene, Pair, Recordable, Recording};
+use crosslens_lab::analysis::{AttentionRow, Existing, Fed, Intervene, Pair, Recording};
 use crosslens_lab::{RecordOptions, Sentences, TrainedModel, explain_recording};
 use serde_json::{Value, json};
 
@@ -106,12 +106,12 @@ fn models_and_reports_are_listed_and_given() {
     assert_eq!((head.status, head.body.len()), (200, 0));
 }
 
-fn floats(list: &Value) -> Vec<f64> {
+pub(super) fn floats(list: &Value) -> Vec<f64> {
     list.as_array().expect("a list").iter().map(|value| value.as_f64().expect("a number")).collect()
 }
 
 /// Safetensors: the length of a JSON head, the head, the numbers.
-fn array(bytes: &[u8], name: &str) -> Vec<f64> {
+pub(super) fn array(bytes: &[u8], name: &str) -> Vec<f64> {
     let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
     let head: Value = serde_json::from_slice(&bytes[8..8 + length]).expect("JSON");
     let range = floats(&head[name]["data_offsets"]);
@@ -185,7 +185,7 @@ impl Intervene for Uniform {
 #[test]
 fn decoding_again_is_the_model_with_those_terms_off() {
     let server = Running::usual();
-    let Source::Run(live) = &server.state.library.models[0].source else { panic!("a run") };
+    let Source::Live(live) = &server.state.library.models[0].source else { panic!("a run") };
     let sentence = json!({ "sample": 5 });
     for feeding in ["own", "target"] {
         let rerun = |off: &[usize]| {
@@ -197,7 +197,7 @@ fn decoding_again_is_the_model_with_those_terms_off() {
         assert_eq!(untouched["predicted"], untouched["before"], "nothing is off");
         // Without any term all scores are zero, so that every key weighs the same.
         let without = rerun(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        let pair: Pair = live.model().task.pair(crosslens_lab::tasks::Split::Test, 1_000_003, 5);
+        let pair: Pair = live.run().expect("a run").task.pair(crosslens_lab::tasks::Split::Test, 1_000_003, 5);
         let fed = if feeding == "own" { Fed::Own } else { Fed::Target };
         let answers = live.subject().run(&[pair], fed, &Uniform).expect("a sentence of its own task");
         let words = &live.subject().description().target;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod hostile;
+mod imported;
 mod jobs;
 mod safety;
 
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crosslens_lab::ImportedOptions;
 use crosslens_lab::train::{Event, Run, RunFolder, Wish, parse_config};
 use serde_json::Value;
 
@@ -57,7 +59,12 @@ impl Running {
 
     /// Serves what lies at these paths.
     fn of(paths: &[PathBuf], host: &str, limits: Limits) -> Self {
-        let options = OpenOptions { n_sentences: N_SENTENCES, samples: 3, n_threads: 1, ..OpenOptions::default() };
+        Self::with(paths, ImportedOptions::default(), host, limits)
+    }
+
+    /// The same, with what models that were not trained here need.
+    fn with(paths: &[PathBuf], imported: ImportedOptions, host: &str, limits: Limits) -> Self {
+        let options = OpenOptions { n_sentences: N_SENTENCES, samples: 3, n_threads: 1, imported, ..OpenOptions::default() };
         let library = Library::open(paths, &options, &mut |_, _| ()).expect("what was just made");
         let server = Server::bind(library, host, 0, limits).expect("a free port");
         let (address, token, url) = (server.address(), server.token().map(str::to_owned), server.url());

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ..Options::default()
     };
     let heads = |path| -> Result<Vec<Head>, Failure> {
-        let explained = explained(path, arguments.corpus.as_deref(), arguments.self_attention, "compare", &options)?;
+        let (explained, _) = explained(path, arguments.corpus.as_deref(), arguments.self_attention, "compare", &options)?;
         Ok(Head::all(&explained.report))
     };
     let (before, after) = (heads(&arguments.before)?, heads(&arguments.after)?);

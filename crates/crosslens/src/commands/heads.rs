@@ -1,11 +1,14 @@
 use std::path::{Path, PathBuf};
 
-use crosslens_lab::analysis::explain::{Explained, Options};
+use crosslens_lab::analysis::Recordable;
+use crosslens_lab::analysis::explain::{ExplainError, Explained, Memory, Options};
 use crosslens_lab::analysis::heads::{Head, HeadLabel, alignment_heads};
+use crosslens_lab::analysis::report::Report;
 use crosslens_lab::{Attention, ImportedModel, Opened, Sentences, TrainedModel};
 use serde_json::json;
 
 use super::explain::corpus_of_imported;
+use super::report::amount;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -33,7 +36,7 @@ pub(crate) struct Arguments {
     /// Write what other programs read: `alignment-heads` is the list of a generation_config.json, the best heads first.
     #[arg(long, value_enum)]
     emit: Option<Emit>,
-    /// Rate heads for --emit by how steadily they go along the source, as in speech.
+    /// Rate heads for --emit by how much of their attention lies on one way along the source that never goes back, as in speech.
     #[arg(long, requires = "emit")]
     monotone: bool,
     /// Heads that --emit lists.
@@ -72,10 +75,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         bootstrap: arguments.bootstrap.into(),
         seed: arguments.seed,
         causal: arguments.causal_samples,
+        monotone: arguments.monotone,
         n_threads: arguments.threads,
         ..Options::default()
     };
-    let mut explained = explained(&arguments.model, arguments.corpus.as_deref(), arguments.self_attention, "heads", &options)?;
+    let (mut explained, memory) = explained(&arguments.model, arguments.corpus.as_deref(), arguments.self_attention, "heads", &options)?;
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
     if let Some(path) = &arguments.save {
         explained.save(path)?;
@@ -86,7 +90,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let chosen = chosen(arguments, &heads);
         output::result(&json!({ "alignment_heads": alignment_heads(chosen) }).to_string());
     } else if arguments.json {
-        output::result(&json!({ "model": explained.report.model, "corpus": explained.report.corpus, "heads": heads }).to_string());
+        let Report { model, corpus, .. } = &explained.report;
+        let memory = json!({ "bytes": memory.total(), "parts": memory });
+        output::result(&json!({ "model": model, "corpus": corpus, "memory": memory, "heads": heads }).to_string());
     } else {
         table(&heads).iter().for_each(|line| output::result(line));
     }
@@ -100,7 +106,7 @@ pub(crate) fn explained(
     self_attention: bool,
     command: &str,
     options: &Options,
-) -> Result<Explained, Failure> {
+) -> Result<(Explained, Memory), Failure> {
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
     let attention = if self_attention { Attention::All } else { Attention::Cross };
@@ -114,12 +120,17 @@ pub(crate) fn explained(
                 let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
                 return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
             }
-            Ok(model.explain(&sentences, None, options, None, &mut show)?)
+            let memory = Memory::of(model.description(), &sentences.extent(), options);
+            state(&memory, sentences.len());
+            Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
         Opened::Model(model) => {
             let model = TrainedModel { attention, ..*model };
             let sentences = Sentences::choose(&model, corpus, options.seed, RUN_SENTENCES)?;
-            Ok(model.explain(&sentences, None, options, None, &mut show)?)
+            let subject = model.subject(1).map_err(ExplainError::from)?;
+            let memory = Memory::of(subject.description(), &sentences.extent(&model), options);
+            state(&memory, sentences.len());
+            Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
         Opened::Recording(_) => {
             let message = format!("`{}` is a recording, which cannot be run again with a head changed", path.display());
@@ -128,10 +139,16 @@ pub(crate) fn explained(
     }
 }
 
+/// Says what will be needed before anything is done.
+fn state(memory: &Memory, n_sentences: u64) {
+    let total = amount(memory.total() as u64);
+    output::note(&format!("{n_sentences} sentences; besides the model this needs at most {total} of memory, however many there are"));
+}
+
 /// The heads to align by, best first.
 fn chosen<'h>(arguments: &Arguments, heads: &'h [Head]) -> Vec<&'h Head> {
     let mut cross: Vec<&Head> = heads.iter().filter(|head| head.kind == "cross").collect();
-    cross.sort_by(|a, b| b.diagonal.unwrap_or(0.0).total_cmp(&a.diagonal.unwrap_or(0.0)));
+    cross.sort_by(|a, b| b.monotone.unwrap_or(0.0).total_cmp(&a.monotone.unwrap_or(0.0)));
     cross.truncate(arguments.top.into());
     cross
 }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use crosslens_lab::analysis::explain::Options;
 use crosslens_lab::analysis::page::Page;
-use crosslens_lab::{ShowOptions, Shown};
+use crosslens_lab::{ImportedModel, ImportedOptions, ShowOptions, Shown};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -12,8 +12,9 @@ use crate::progress::SentenceBar;
 /// Writes one page that shows everything, for any browser, without a network.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run, a recording, or a report made by `crosslens explain --save`; several to compare them.
-    #[arg(value_name = "DIR|REC|report.json", required = true)]
+    /// The folder of a run, a recording, a model that was not trained here, or a report made by `crosslens explain --save`; several to
+    /// compare them.
+    #[arg(value_name = "DIR|MODEL|REC|report.json", required = true)]
     paths: Vec<PathBuf>,
     /// The page.
     #[arg(short, long, value_name = "report.html", default_value = "report.html")]
@@ -21,7 +22,12 @@ pub(crate) struct Arguments {
     /// Sentences shown one by one.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     samples: u16,
-    /// Sentences to explain a run or a recording on.
+    #[command(flatten)]
+    imported: ImportedArguments,
+    /// Sentences on which every head of a model that was not trained here is checked by running it again; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    causal: u64,
+    /// Sentences to explain a run, a recording or a corpus on, the first ones.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     sentences: u64,
     /// Draws the sentences of a run's task.
@@ -35,10 +41,39 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What models that were not trained here are shown with.
+#[derive(clap::Args)]
+pub(crate) struct ImportedArguments {
+    /// Sentences for models that were not trained here, one a line: a source, or a source and a target separated by a tab or ` ||| `.
+    /// Without a target the model's own is used.
+    #[arg(long, value_name = "FILE")]
+    corpus: Option<PathBuf>,
+    /// Sums that say what positions and tokens of such a model are like, made by `crosslens fit`, instead of those of --corpus.
+    #[arg(long, value_name = "X.stats.safetensors")]
+    components: Option<PathBuf>,
+    /// Heads of self-attention of such models too, on both sides.
+    #[arg(long)]
+    self_attention: bool,
+}
+
+impl ImportedArguments {
+    /// Refused where none of the paths is such a model: runs and recordings have their own sentences.
+    pub(crate) fn options(&self, paths: &[PathBuf], causal: u64) -> Result<ImportedOptions, Failure> {
+        let Self { corpus, components, self_attention } = self;
+        let options = ImportedOptions { corpus: corpus.clone(), components: components.clone(), self_attention: *self_attention, causal };
+        if options.is_asked() && !paths.iter().any(|path| ImportedModel::is_at(path)) {
+            let message = "--corpus, --components and --self-attention are for models that were not trained here, and none is named";
+            return Err(Failure::refused(message).hint("leave them out: runs and recordings have their own sentences"));
+        }
+        Ok(options)
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = ShowOptions {
         n_sentences: arguments.sentences,
         seed: arguments.seed,
+        imported: arguments.imported.options(&arguments.paths, arguments.causal)?,
         explain: Options {
             samples: arguments.samples.into(),
             seed: arguments.seed,
@@ -69,12 +104,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn counted(n: usize, what: &str) -> String {
+pub(crate) fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A size for people.
-fn amount(bytes: u64) -> String {
+pub(crate) fn amount(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),

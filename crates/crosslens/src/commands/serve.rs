@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use crosslens_server::{Library, Limits, OpenOptions, Server};
 use serde_json::json;
 
+use super::report::ImportedArguments;
 use crate::failure::Failure;
 use crate::progress::SentenceBar;
 use crate::{interrupt, output};
@@ -14,8 +15,9 @@ const RUNS: &str = "runs";
 /// Shows reports in a browser, and lets you ask a running model: type a sentence, see it explained, decode again without some terms.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folders of runs, recordings, and reports made by `crosslens explain --save`. Default: every run under runs/.
-    #[arg(value_name = "DIR|REC|report.json")]
+    /// Folders of runs, recordings, models that were not trained here (a folder of Hugging Face's, or mapped weights), and reports made by
+    /// `crosslens explain --save`. Default: every run under runs/.
+    #[arg(value_name = "DIR|MODEL|REC|report.json")]
     paths: Vec<PathBuf>,
     /// The port; 0 for any that is free.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -26,6 +28,11 @@ pub(crate) struct Arguments {
     /// Open the page in the browser.
     #[arg(long)]
     open: bool,
+    #[command(flatten)]
+    imported: ImportedArguments,
+    /// Sentences on which every head of a model that was not trained here is checked by running it again; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    causal: u64,
     /// Sentences that components are fitted on, and a first report is made from.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     sentences: u64,
@@ -40,7 +47,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let paths = if arguments.paths.is_empty() { runs_here()? } else { arguments.paths.clone() };
     interrupt::listen();
-    let options = OpenOptions { n_sentences: arguments.sentences, seed: arguments.seed, ..OpenOptions::default() };
+    let imported = arguments.imported.options(&paths, arguments.causal)?;
+    let options = OpenOptions { n_sentences: arguments.sentences, seed: arguments.seed, imported, ..OpenOptions::default() };
     let library = open(&paths, &options)?;
     let server = Server::bind(library, &arguments.host, arguments.port, Limits::default())?;
     announce(arguments, &server);

@@ -1,13 +1,19 @@
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crosslens_lab::analysis::SiteKind;
+use crosslens_lab::analysis::explain::Options;
+use crosslens_lab::analysis::page::Page;
+use crosslens_lab::analysis::{SiteKind, Token};
 use crosslens_lab::train::RunFolder;
-use crosslens_lab::{Decoding, EarlyStopping, PretrainedModel, Sampling, Translation};
+use crosslens_lab::{
+    Decoding, EarlyStopping, ImportedModel, ImportedOptions, PretrainedModel, Sampling, Shard, ShowOptions, Shown, Translation,
+};
 use serde_json::json;
 
+use super::report::{amount, counted};
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::SentenceBar;
 
 /// Lets a model write: translate, summarise, or whatever it was trained for.
 #[derive(clap::Args)]
@@ -60,13 +66,31 @@ pub(crate) struct Arguments {
     /// Threads; 0 for one per core. Of a run only.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) threads: usize,
+    /// Write a page that shows how each text came about, for any browser, without a network; of many texts the first 1000 are explained and
+    /// 50 shown one by one.
+    #[arg(long, value_name = "report.html")]
+    explain: Option<PathBuf>,
+    /// With --explain: sentences that say what positions and tokens are like, one a line. Without, the translated ones themselves do.
+    #[arg(long, value_name = "FILE", requires = "explain")]
+    corpus: Option<PathBuf>,
+    /// With --explain: sums that say so, made by `crosslens fit`.
+    #[arg(long, value_name = "X.stats.safetensors", requires = "explain", conflicts_with = "corpus")]
+    components: Option<PathBuf>,
     /// One JSON object a text on standard output.
     #[arg(long)]
     pub(super) json: bool,
 }
 
+/// Texts that a page is made of, and those it shows in full.
+const EXPLAINED: usize = 1000;
+const SHOWN: usize = 50;
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if RunFolder::at(&arguments.model).holds_run() {
+        if arguments.explain.is_some() {
+            let hint = format!("crosslens report {}", arguments.model.display());
+            return Err(Failure::usage("--explain is for models that were not trained here").hint(hint));
+        }
         return super::translate_run::run(arguments);
     }
     if arguments.scores || arguments.replace_unknown || arguments.attention.is_some() {
@@ -75,24 +99,67 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let model = PretrainedModel::open(&arguments.model, &[SiteKind::Cross], 0)?;
     let how = decoding(arguments, &model)?;
-    let translate = |text: &str| -> Result<(), Failure> {
+    let mut written: Vec<(String, Vec<Token>)> = Vec::new();
+    let mut translate = |text: &str| -> Result<(), Failure> {
         let translations = model.translate(text, &how)?;
         translations.iter().for_each(|translation| show(arguments, text, translation));
+        if let Some(best) = translations.into_iter().next().filter(|_| arguments.explain.is_some() && written.len() < EXPLAINED) {
+            written.push((text.to_owned(), best.tokens));
+        }
         Ok(())
     };
     match arguments.text.as_deref() {
         Some(text) if text.trim().is_empty() => {
-            Err(Failure::refused("the text is empty").hint(format!("crosslens translate {} \"some text\"", arguments.model.display())))
+            let hint = format!("crosslens translate {} \"some text\"", arguments.model.display());
+            return Err(Failure::refused("the text is empty").hint(hint));
         }
-        Some(text) if text != "-" => translate(text),
+        Some(text) if text != "-" => translate(text)?,
         _ => {
             for (number, line) in std::io::stdin().lock().lines().enumerate() {
                 let line = line.map_err(|error| Failure::refused(format!("standard input, line {}: {error}", number + 1)))?;
                 translate(&line).map_err(|failure| failure.in_file(format!("standard input, line {}", number + 1).as_ref()))?;
             }
-            Ok(())
         }
     }
+    match &arguments.explain {
+        Some(page) => explain(arguments, model, &written, page),
+        None => Ok(()),
+    }
+}
+
+/// Writes a page of the texts.
+fn explain(arguments: &Arguments, model: PretrainedModel, written: &[(String, Vec<Token>)], page: &Path) -> Result<(), Failure> {
+    let model = ImportedModel::Pretrained(Box::new(model));
+    let imported =
+        ImportedOptions { corpus: arguments.corpus.clone(), components: arguments.components.clone(), ..ImportedOptions::default() };
+    let bar = SentenceBar::new();
+    let mut progress = |progress| bar.show(progress);
+    let sums = match imported.sentences(&model, EXPLAINED as u64, 0)? {
+        Some(corpus) => {
+            let stats = model.fit(&corpus, Shard::WHOLE, 0, &mut progress)?;
+            Some(stats.streams.into_iter().map(|stream| stream.sums).collect())
+        }
+        None => imported.sums(&model, &arguments.model)?,
+    };
+    let pairs: Vec<(&str, Vec<Token>)> = written.iter().map(|(source, tokens)| (source.as_str(), tokens.clone())).collect();
+    let sentences = model.written(&pairs)?;
+    let options = ShowOptions {
+        n_sentences: sentences.len(),
+        seed: 0,
+        imported,
+        explain: Options { samples: SHOWN, geometry: true, ..Options::default() },
+    };
+    let mut shown = Shown::of_imported(&model, &sentences, sums.as_deref(), &options, &mut progress)?.found_at(&arguments.model)?;
+    shown.explained.report.corpus.source = "translated here".into();
+    let title = format!("Crosslens: translations of {}", shown.name);
+    let size = shown.on(Page::new()).title(title).write(page)?;
+    output::note(&format!("{}: {}, {} explained", page.display(), amount(size), counted(written.len(), "text")));
+    if sums.is_none() {
+        output::note(
+            "what positions and tokens are like was taken from these texts alone, where a word seen once explains itself: --corpus FILE takes it from others",
+        );
+    }
+    Ok(())
 }
 
 fn decoding(arguments: &Arguments, model: &PretrainedModel) -> Result<Decoding, Failure> {

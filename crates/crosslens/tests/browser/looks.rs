@@ -73,5 +73,34 @@ fn long_sentences_are_drawn_as_far_as_they_are_seen() {
     let said = browser.text("document.querySelector('.matrix [role=status].hidden').textContent");
     assert!(said.contains("column 2000 of 2000"), "{said}");
     browser.picture("long");
+
+    // One term off: what is seen is rebuilt at once, and the figures of all rows follow, the same as if all had been.
+    browser.eval("document.querySelector(`[data-piece='4']`).click()");
+    browser.wait("document.getElementById('tv')?.dataset.value > 0");
+    let (tv, agreement) = (browser.number("tv.dataset.value"), browser.number("agreement.dataset.value"));
+    let (expected_tv, expected_agreement) = without(&shown.explained.samples.sentences[0], 4);
+    assert!((tv - expected_tv).abs() < 2e-3, "{tv} and {expected_tv}");
+    assert!((agreement - expected_agreement).abs() < 2e-2, "{agreement} and {expected_agreement}");
     browser.was_quiet();
+}
+
+/// Total variation and agreement of a sentence's attention without one piece, row by row.
+fn without(sample: &crosslens_lab::analysis::explain::Sample, off: usize) -> (f64, f64) {
+    let (n_queries, n_keys) = sample.shapes[0];
+    let pieces = &sample.pieces[0];
+    let row = |query: usize, keeps: &dyn Fn(usize) -> bool| -> Vec<f64> {
+        let of = |piece: usize, key: usize| f64::from(pieces[(piece * n_queries + query) * n_keys + key]);
+        let scores: Vec<f64> = (0..n_keys).map(|key| (0..9).filter(|&piece| keeps(piece)).map(|piece| of(piece, key)).sum()).collect();
+        let highest = scores.iter().copied().fold(f64::MIN, f64::max);
+        let total: f64 = scores.iter().map(|score| (score - highest).exp()).sum();
+        scores.iter().map(|score| (score - highest).exp() / total).collect()
+    };
+    let best = |row: &[f64]| row.iter().enumerate().fold(0, |best, (key, weight)| if *weight > row[best] { key } else { best });
+    let (mut tv, mut same) = (0.0, 0.0);
+    for query in 0..n_queries {
+        let (all, some) = (row(query, &|_| true), row(query, &|piece| piece != off));
+        tv += all.iter().zip(&some).map(|(a, b)| (a - b).abs() / 2.0).sum::<f64>();
+        same += f64::from(u8::from(best(&all) == best(&some)));
+    }
+    (tv / n_queries as f64, same / n_queries as f64)
 }

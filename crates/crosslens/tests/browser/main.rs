@@ -7,6 +7,7 @@ mod claims;
 #[path = "../program/common.rs"]
 #[expect(dead_code, reason = "shared with the tests of the program")]
 mod common;
+mod firefox;
 mod heads;
 mod keyboard;
 mod looks;

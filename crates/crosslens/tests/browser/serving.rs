@@ -14,8 +14,8 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(folder: &std::path::Path) -> Self {
-        let mut process = crosslens(folder, &["serve", "run", "--sentences", "100"])
+    fn start(folder: &std::path::Path, arguments: &[&str]) -> Self {
+        let mut process = crosslens(folder, &[&["serve"], arguments].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -45,7 +45,7 @@ fn a_sentence_is_typed_explained_and_decoded_again_without_a_term() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     tiny(folder.path());
-    let serving = Serving::start(folder.path());
+    let serving = Serving::start(folder.path(), &["run", "--sentences", "100"]);
     browser.window(1280, 1000, "light");
     browser.visit(&serving.url);
     let n_before = browser.number("document.querySelectorAll('select[aria-label=Sentence] option').length");
@@ -98,5 +98,53 @@ fn a_sentence_is_typed_explained_and_decoded_again_without_a_term() {
     browser.picture("serve-job");
     browser.eval("document.getElementById('job-cancel').click()");
     browser.wait("document.getElementById('job-end')?.textContent === 'cancelled'");
+    browser.asked_only(&serving.url);
+}
+
+/// Random weights of the package e2k's names, four heads; see `crosslens-nets/tests/golden/make_e2k.py`.
+const WEIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crosslens-nets/tests/golden/imported/tiny.safetensors");
+
+#[test]
+fn a_model_of_another_program_is_asked_with_a_corpus_and_without() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(WEIGHTS, folder.path().join("w.safetensors")).expect("a copy");
+    let words: String = (0..40u8).map(|i| format!("{}{}{}\n", char::from(b'a' + i % 26), char::from(b'a' + i * 7 % 26), "ing")).collect();
+    std::fs::write(folder.path().join("words.txt"), words).expect("a corpus");
+    browser.window(1280, 1000, "light");
+
+    // Nothing is fitted: the page says so, opens where a sentence can be typed, and shows its attention.
+    let serving = Serving::start(folder.path(), &["w.safetensors"]);
+    browser.visit(&serving.url);
+    assert_eq!(browser.eval("document.getElementById('live-unfitted').textContent.includes('--corpus FILE')"), true);
+    assert_eq!(browser.eval("document.getElementById('live-take') === null && document.getElementById('job-start') === null"), true);
+    fill(&mut browser, "live-source", "sing");
+    browser.press("Enter");
+    browser.wait("[...document.querySelectorAll('.sentence-line')][0]?.textContent.includes('s i n g')");
+    browser.settle();
+    assert_eq!(browser.number("document.querySelectorAll('[data-piece]').length"), 9.0);
+    // Another head is asked for when it is looked at.
+    browser.eval("document.getElementById('head-next').click()");
+    browser.wait("document.querySelector('h1').textContent.includes('head 1')");
+    assert_eq!(browser.number("tv.dataset.value"), 0.0);
+    browser.eval("rerun.click()");
+    browser.wait("document.querySelector('.again output').textContent.startsWith('it now writes')");
+    browser.picture("serve-unfitted");
+    browser.asked_only(&serving.url);
+    drop((browser, serving));
+    let Some(mut browser) = Browser::start() else { return };
+    browser.window(1280, 1000, "light");
+
+    let serving = Serving::start(folder.path(), &["w.safetensors", "--corpus", "words.txt"]);
+    browser.visit(&serving.url);
+    browser.wait("document.querySelector('h1').textContent === 'Atlas'");
+    fill(&mut browser, "live-source", "sing");
+    browser.press("Enter");
+    browser.wait("document.querySelector('h1').textContent.includes('head 0')");
+    browser.wait("[...document.querySelectorAll('.sentence-line')][0]?.textContent.includes('s i n g')");
+    browser.eval("document.getElementById('live-take').click()");
+    browser.wait("document.querySelectorAll('select[aria-label=Sentence] option').length === 12 + 3");
+    browser.settle();
+    browser.picture("serve-model");
     browser.asked_only(&serving.url);
 }

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::common::{crosslens, explain, run, seen, succeed};
+use super::common::{crosslens, explain, run, seen, succeed, train};
+use super::serve::Serving;
 use serde_json::{Map, Value, json};
 
 /// Random weights; see `crosslens-pretrained/tests/golden/make_pretrained.py`.
@@ -167,7 +168,12 @@ fn a_corpus_is_explained_head_by_head() {
     assert!(table[2].starts_with("cross 0.0") && table[9].starts_with("cross 1.3"), "{table:?}");
     assert!(table.last().expect("a sum").starts_with("8 heads: "), "{table:?}");
 
-    let listed: Value = serde_json::from_str(&lines(&heads(&["--bootstrap", "5", "--json"])).concat()).expect("JSON");
+    let output = heads(&["--bootstrap", "5", "--json"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.starts_with("30 sentences; besides the model this needs at most ") && said.contains(" of memory"), "{said}");
+    let listed: Value = serde_json::from_str(&lines(&output).concat()).expect("JSON");
+    let parts = listed["memory"]["parts"].as_object().expect("parts");
+    assert_eq!(listed["memory"]["bytes"].as_u64(), parts.values().map(Value::as_u64).sum());
     let listed = listed["heads"].as_array().expect("heads").clone();
     assert_eq!(listed.len(), 8);
     for (head, line) in listed.iter().zip(&table[2..]) {
@@ -178,10 +184,11 @@ fn a_corpus_is_explained_head_by_head() {
     let all: Value = serde_json::from_str(&lines(&heads(&["--self-attention", "--bootstrap", "0", "--json"])).concat()).expect("JSON");
     assert_eq!(all["heads"].as_array().map(Vec::len), Some(24));
 
-    let emitted = lines(&heads(&["--bootstrap", "0", "--emit", "alignment-heads", "--monotone", "--top", "3"])).concat();
-    let emitted: Value = serde_json::from_str(&emitted).expect("JSON");
-    let mut ranked = listed;
-    ranked.sort_by(|a, b| b["diagonal"].as_f64().expect("a share").total_cmp(&a["diagonal"].as_f64().expect("a share")));
+    let emit = ["--bootstrap", "0", "--emit", "alignment-heads", "--monotone", "--top", "3", "--save", "found.json"];
+    let emitted: Value = serde_json::from_str(&lines(&heads(&emit)).concat()).expect("JSON");
+    let found: Value = serde_json::from_slice(&std::fs::read(folder.join("found.json")).expect("a report")).expect("JSON");
+    let mut ranked = found["sites"].as_array().expect("heads").clone();
+    ranked.sort_by(|a, b| b["monotone"].as_f64().expect("a share").total_cmp(&a["monotone"].as_f64().expect("a share")));
     let best: Vec<Value> = ranked[..3].iter().map(|head| json!([head["layer"], head["head"]])).collect();
     assert_eq!(emitted["alignment_heads"], json!(best));
 }
@@ -304,4 +311,97 @@ fn two_models_are_compared_head_by_head() {
     let moved: Vec<f64> =
         other["changes"].as_array().expect("heads").iter().map(|change| change["moved"].as_f64().expect("a share")).collect();
     assert!(moved.iter().all(|&moved| moved > 0.0), "{moved:?}");
+}
+
+/// Typed text is explained at one head or at all, by the model's own output or a given one, and decoded again.
+#[test]
+fn a_pretrained_model_answers_what_is_typed() {
+    let folder = folder();
+    let folder = folder.path();
+    let serving = Serving::start(crosslens(folder, &["serve", "t5", "--corpus", "pairs.tsv", "--json"]));
+    assert_eq!(serving.said["models"], json!([{ "name": "t5", "live": true }]));
+    let model = serving.ask("GET", "/api/models/0", &Value::Null);
+    assert_eq!((&model["kind"], &model["words"]), (&json!("model"), &Value::Null));
+    assert_eq!(model["asks"], json!({ "take": "corpus", "sentences": 30, "fitted": true, "feeding": false, "words": false }));
+
+    let explain =
+        |sentence: Value, sites: Value| serving.ask("POST", "/api/models/0/explain", &json!({ "sentence": sentence, "sites": sites }));
+    let own = explain(json!({ "source": "w5 w6 w7" }), json!([5]));
+    assert_eq!(own["sample"]["source"], json!(["w5", "w6", "w7", "</s>"]));
+    assert_eq!(own["sites"].as_array().map(Vec::len), Some(1));
+    let written: Vec<String> = serde_json::from_value(own["sample"]["predicted"].clone()).expect("words");
+    // What `translate` writes, its likeliest word each time.
+    let text = lines(&succeed(folder, &["translate", "t5", "w5 w6 w7", "--beams", "1", "--json"])).concat();
+    let tokens = serde_json::from_str::<Value>(&text).expect("JSON")["tokens"].as_array().map(Vec::len);
+    assert_eq!(Some(written.len()), tokens);
+    let given = explain(json!({ "source": "w5 w6 w7", "target": "w9 w8" }), json!([5]));
+    assert_eq!(given["sample"]["fed"], json!(["<pad>", "w9", "w8"]));
+    assert_eq!(given["sample"]["target"], json!(["w9", "w8", "</s>"]));
+
+    let rerun =
+        |sentence: Value, off: Value| serving.ask("POST", "/api/models/0/rerun", &json!({ "sentence": sentence, "site": 5, "off": off }));
+    let again = rerun(json!({ "source": "w5 w6 w7" }), json!([]));
+    assert_eq!((&again["predicted"], &again["loss"]), (&own["sample"]["predicted"], &Value::Null));
+    let forced = rerun(json!({ "source": "w5 w6 w7", "target": "w9 w8" }), json!([0, 1, 2, 3, 4, 5, 6, 7, 8]));
+    assert_eq!(forced["predicted"].as_array().map(Vec::len), Some(3));
+    assert!(forced["loss"].is_f64());
+    let refused = explain(json!({ "source": " " }), json!([5]));
+    assert_eq!(refused["error"], "the source is empty");
+    serving.stop();
+
+    let serving = Serving::start(crosslens(folder, &["serve", "t5", "--self-attention", "--json"]));
+    let all = serving.ask("POST", "/api/models/0/explain", &json!({ "sentence": { "source": "w5 w6" } }));
+    assert_eq!(all["sites"].as_array().map(Vec::len), Some(24), "heads of three kinds");
+    assert_eq!(all["sites"][0]["verdict"]["label"], "not fitted");
+    serving.stop();
+}
+
+#[test]
+fn a_page_is_written_of_a_model_and_of_translations() {
+    let folder = folder();
+    let folder = folder.path();
+    let report = ["report", "t5", "--corpus", "pairs.tsv", "--samples", "4", "--causal", "5", "--json"];
+    let written: Value = serde_json::from_slice(&succeed(folder, &report).stdout).expect("JSON");
+    assert_eq!((&written["reports"], &written["samples"]), (&json!(["t5"]), &json!(4)));
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a page");
+    assert!(page("report.html").contains("Crosslens: t5"));
+    snapshot("report of a model without sentences", folder, &["report", "t5"]);
+    train(folder, "5");
+    snapshot("report of a run with a corpus", folder, &["report", "run", "--corpus", "pairs.tsv"]);
+
+    let translate = ["translate", "t5", "w5 w6 w7", "--max-tokens", "8", "--explain", "x.html"];
+    let alone = succeed(folder, &translate);
+    assert_eq!(lines(&alone), lines(&succeed(folder, &translate[..5])));
+    let said = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert!(said.contains("x.html: ") && said.contains("1 text explained") && said.contains("--corpus FILE"), "{said}");
+    assert!(page("x.html").contains("Crosslens: translations of t5"));
+    succeed(folder, &["fit", "t5", "--corpus", "pairs.tsv", "-o", "x.stats.safetensors"]);
+    for more in [["--corpus", "pairs.tsv"], ["--components", "x.stats.safetensors"]] {
+        let said = String::from_utf8_lossy(&succeed(folder, &[&translate[..], &more].concat()).stderr).into_owned();
+        assert!(!said.contains("these texts alone"), "{said}");
+    }
+    assert_eq!(run(folder, &["translate", "t5", "w5", "--corpus", "pairs.tsv"]).status.code(), Some(2), "--corpus is for --explain");
+}
+
+/// The tokenizer knows more words than the model has.
+#[test]
+fn a_tokenizer_that_is_not_the_models_is_named() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut other = tokenizer();
+    other["model"]["vocab"]["w64"] = json!(TOKENS);
+    std::fs::write(folder.join("t5/tokenizer.json"), other.to_string()).expect("a tokenizer");
+    snapshot("a tokenizer with more tokens than the model", folder, &["translate", "t5", "w64 w5"]);
+}
+
+/// A pipe has no end: it must not be waited for.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_no_tokenizer() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::remove_file(folder.join("t5/tokenizer.json")).expect("it was there");
+    let made = std::process::Command::new("mkfifo").arg(folder.join("t5/tokenizer.json")).status().expect("mkfifo runs");
+    assert!(made.success());
+    snapshot("a pipe as a tokenizer", folder, &["translate", "t5", "w5"]);
 }

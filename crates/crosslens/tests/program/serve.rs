@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::common::{crosslens, run, seen, succeed, train};
 
 /// A server that was started, and the first line it said.
-struct Serving {
+pub(crate) struct Serving {
     process: Child,
-    said: Value,
+    pub(crate) said: Value,
 }
 
 impl Serving {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the program starts");
         let mut line = String::new();
@@ -23,17 +23,35 @@ impl Serving {
     }
 
     fn page(&self) -> String {
+        self.send("GET", "/", "")
+    }
+
+    /// The JSON that a request is answered with.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.send(method, path, &body.to_string());
+        let (_, json) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        // Whole, or in chunks, each after its length in a line of its own.
+        let whole = if answer.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            json.split("\r\n").skip(1).step_by(2).collect()
+        } else {
+            json.to_owned()
+        };
+        serde_json::from_str(&whole).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    }
+
+    fn send(&self, method: &str, path: &str, body: &str) -> String {
         let host = self.said["url"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a URL").trim_end_matches('/');
         assert!(host.starts_with("127.0.0.1:"), "{host}");
         let mut stream = TcpStream::connect(host).expect("it listens");
-        write!(stream, "GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").expect("it reads");
+        let head = format!("host: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close", body.len());
+        write!(stream, "{method} {path} HTTP/1.1\r\n{head}\r\n\r\n{body}").expect("it reads");
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("a page");
         page
     }
 
     /// Ends it by a polite kill.
-    fn stop(self) -> Output {
+    pub(crate) fn stop(self) -> Output {
         Command::new("kill").arg(self.process.id().to_string()).status().expect("kill runs");
         self.process.wait_with_output().expect("it ends")
     }

@@ -1,0 +1,168 @@
+//! How much memory an explanation will need, before it starts.
+
+use serde::Serialize;
+
+use super::Options;
+use super::passes::BATCH;
+use crate::split::known::MAX_TABLE;
+use crate::{Description, N_TERMS, Pair, ScoreMap, Side, Site, SiteKind, Token};
+
+/// What of a corpus decides how much memory it takes: not how many sentences there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Of the source.
+    pub source: SideExtent,
+    /// Of the target.
+    pub target: SideExtent,
+    /// Cells of one head's attention in the largest batch: from the target to the source, of the source to itself, of the target to itself.
+    cells: [usize; 3],
+}
+
+/// One side of a corpus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SideExtent {
+    /// Steps of the longest sentence.
+    pub steps: usize,
+    /// Distinct tokens, the start token among them.
+    pub tokens: usize,
+    /// Steps of the largest batch.
+    batch: usize,
+}
+
+impl Extent {
+    /// Looks at every sentence once.
+    pub fn of<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Self {
+        let mut extent = Self::default();
+        let mut seen: [std::collections::HashSet<Token>; 2] = Default::default();
+        let mut batch = (0, [0; 2], [0; 3]);
+        for pair in pairs {
+            let lengths = [pair.source.len(), pair.target.len()];
+            seen[0].extend(&pair.source);
+            seen[1].extend(&pair.target);
+            if batch.0 == BATCH {
+                batch = (0, [0; 2], [0; 3]);
+            }
+            batch.0 += 1;
+            let [source, target] = lengths;
+            for (sum, more) in batch.1.iter_mut().zip(lengths) {
+                *sum += more;
+            }
+            for (sum, more) in batch.2.iter_mut().zip([source * target, source * source, target * target]) {
+                *sum += more;
+            }
+            for ((side, steps), sum) in [&mut extent.source, &mut extent.target].into_iter().zip(lengths).zip(batch.1) {
+                side.steps = side.steps.max(steps);
+                side.batch = side.batch.max(sum);
+            }
+            extent.cells.iter_mut().zip(batch.2).for_each(|(most, sum)| *most = (*most).max(sum));
+        }
+        (extent.source.tokens, extent.target.tokens) = (seen[0].len(), seen[1].len() + 1);
+        extent
+    }
+
+    fn side(&self, side: Side) -> &SideExtent {
+        match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        }
+    }
+}
+
+/// Bytes that an explanation will need at most, besides the model and its work on a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Sums of states by step and by token, and the components made of them.
+    pub components: usize,
+    /// Components carried through each head's map, and tables of their products.
+    pub heads: usize,
+    /// States and attention of the sentences in hand.
+    pub batch: usize,
+    /// What is counted by head, step and resample.
+    pub counts: usize,
+}
+
+impl Memory {
+    /// For these sentences at these heads.
+    pub fn of(description: &Description, extent: &Extent, options: &Options) -> Self {
+        let rows = |stream: usize| {
+            let side = extent.side(description.streams[stream].side);
+            side.steps + side.tokens
+        };
+        // Two sums in f64, of the sentences to fit on and of those to explain; two copies of the components in f32.
+        let components = description.streams.iter().enumerate().map(|(stream, one)| rows(stream) * one.d * (2 * 8 + 2 * 4));
+        let states = description.streams.iter().map(|stream| extent.side(stream.side).batch * stream.d * 4);
+        let weights = description.sites.iter().map(|site| extent.cells[kind(site)] * 4);
+        Self {
+            components: components.sum(),
+            heads: description.sites.iter().map(|site| head(description, site, extent)).sum(),
+            batch: states.chain(weights).sum(),
+            counts: description.sites.iter().map(|site| counts(description, site, extent, options)).sum(),
+        }
+    }
+
+    /// All of it.
+    pub fn total(&self) -> usize {
+        self.components + self.heads + self.batch + self.counts
+    }
+}
+
+fn kind(site: &Site) -> usize {
+    match site.kind {
+        SiteKind::Cross => 0,
+        SiteKind::EncoderSelf => 1,
+        SiteKind::DecoderSelf => 2,
+    }
+}
+
+/// Components behind the map of a head, their products, and its average attention.
+fn head(description: &Description, site: &Site, extent: &Extent) -> usize {
+    let d_state = |stream: usize| description.streams[stream].d;
+    let side = |stream: usize| extent.side(description.streams[stream].side);
+    let (query, key) = (side(site.query), side(site.key));
+    let mapped = match &site.map {
+        ScoreMap::Projected { query: to_query, key: to_key, .. } => {
+            let of = |side: &SideExtent, d_out: usize, d_in: usize| (side.steps + side.tokens + d_in) * d_out * 4;
+            of(query, to_query.d_out, d_state(site.query)) + of(key, to_key.d_out, d_state(site.key))
+        }
+        // The widest any other map makes of a state.
+        _ => (query.steps + query.tokens) * d_state(site.query) * 4 + (key.steps + key.tokens) * d_state(site.key) * 4,
+    };
+    let tables = [query.steps * key.steps, query.tokens * key.steps, key.tokens * query.steps];
+    let tables = if tables.iter().any(|&size| size > MAX_TABLE) { 0 } else { tables.iter().sum::<usize>() * 4 };
+    mapped + tables + query.steps * key.steps * 16
+}
+
+/// Shares by step and by resample, and those of every row of a batch.
+fn counts(description: &Description, site: &Site, extent: &Extent, options: &Options) -> usize {
+    let query = extent.side(description.streams[site.query].side);
+    // A row's shares: at most three K, three measures each, and the centred ones, for nine pieces; room for the variants beside.
+    let share = (3 * 3 + 2) * (N_TERMS + 1) * 8;
+    let variants = 9 * 2 * 4 * 8;
+    (query.steps + query.batch) * share + options.bootstrap * (share + variants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(source: &[Token], target: &[Token]) -> Pair {
+        Pair { source: source.to_vec(), target: target.to_vec() }
+    }
+
+    /// Tokens 1, 2, 3 and 7, 8 with the start; the longer of two sentences; all of one batch.
+    #[test]
+    fn an_extent_is_that_of_the_largest() {
+        let pairs = [pair(&[1, 2, 1], &[7]), pair(&[3], &[7, 8])];
+        let extent = Extent::of(pairs.iter());
+        assert_eq!((extent.source.steps, extent.source.tokens, extent.source.batch), (3, 3, 4));
+        assert_eq!((extent.target.steps, extent.target.tokens, extent.target.batch), (2, 3, 3));
+        assert_eq!(extent.cells, [3 + 2, 9 + 1, 1 + 4]);
+    }
+
+    #[test]
+    fn more_of_the_same_sentences_need_no_more() {
+        let some: Vec<Pair> = (0..200u32).map(|number| pair(&[number % 7, 1, 2], &[number % 5, 3])).collect();
+        let more: Vec<Pair> = some.iter().cycle().take(20 * some.len()).cloned().collect();
+        assert_eq!(Extent::of(some.iter()), Extent::of(more.iter()));
+    }
+}

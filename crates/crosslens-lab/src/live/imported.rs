@@ -1,0 +1,105 @@
+//! Questions to a model that another program trained.
+
+use crosslens_analysis::explain::{Corpus, First};
+use crosslens_analysis::{Fed, Pair, Recordable, Recorded, Token};
+
+use super::spelling::{ByName, check_length};
+use super::{Asked, Feeds, Heard, LiveError, Spelled, record_one};
+use crate::imported::without_target;
+use crate::{AttendError, ImportedModel, ImportedSentences, SentencesError};
+
+/// A model with the sentences it was fitted on, where they are known.
+pub(super) struct LiveImported {
+    pub(super) model: ImportedModel,
+    pub(super) sentences: Option<ImportedSentences>,
+    most_words: usize,
+    source: ByName,
+    target: ByName,
+}
+
+impl LiveImported {
+    pub(super) fn new(model: ImportedModel, sentences: Option<ImportedSentences>, most_words: usize) -> Self {
+        let description = model.description();
+        let (source, target) = (ByName::new("source", &description.source), ByName::new("target", &description.target));
+        Self { model, sentences, most_words, source, target }
+    }
+
+    /// A network that was mapped knows so many words; a pretrained model reads any text.
+    pub(super) fn words(&self) -> Option<[&[String]; 2]> {
+        match &self.model {
+            ImportedModel::Mapped(model) => Some([&model.description().source.names, &model.description().target.names]),
+            ImportedModel::Pretrained(_) => None,
+        }
+    }
+
+    pub(super) fn hear(&self, subject: &dyn Recordable, asked: &Asked, feeds: Feeds) -> Result<Heard, LiveError> {
+        let (number, pair, is_told) = self.pair(asked)?;
+        let fed = if self.model.fed() == Fed::Own { feeds.fed() } else { Fed::Target };
+        let recorded = record_one(subject, pair, fed)?;
+        let mut recorded = Recorded { number, ..recorded };
+        if is_told {
+            return Ok(Heard { recorded, fed });
+        }
+        without_target(&mut recorded, fed);
+        // What it wrote by itself it may write otherwise.
+        Ok(Heard { recorded, fed: Fed::Own })
+    }
+
+    /// The number of a sentence, its tokens, and whether its target was given.
+    fn pair(&self, asked: &Asked) -> Result<(u64, Pair, bool), LiveError> {
+        match asked {
+            Asked::Task(number) => {
+                let (pair, is_told) = self.sentences.as_ref().and_then(|all| all.around(*number)).ok_or(LiveError::NoSentences)?;
+                Ok((*number, pair, is_told))
+            }
+            Asked::Typed { source, target } => {
+                let source = self.tokens("source", source)?;
+                let pair = match target {
+                    Some(target) => Pair { source, target: self.tokens("target", target)? },
+                    None => self.written(source)?,
+                };
+                Ok((0, pair, target.is_some()))
+            }
+        }
+    }
+
+    fn written(&self, source: Vec<Token>) -> Result<Pair, LiveError> {
+        let cannot = |error: SentencesError| LiveError::Text(Box::new(AttendError::Sentences(Box::new(error))));
+        let mut written = self.model.write(std::slice::from_ref(&source), self.most_words, 1).map_err(cannot)?;
+        Ok(Pair { source, target: written.remove(0) })
+    }
+
+    fn tokens(&self, side: &'static str, spelled: &Spelled) -> Result<Vec<Token>, LiveError> {
+        let is_source = side == "source";
+        let description = self.model.description();
+        let tokens = match spelled {
+            Spelled::Text(text) if is_source => self.model.source(text).map_err(refused)?,
+            Spelled::Text(text) => self.model.target(text).map_err(refused)?,
+            Spelled::Words(words) if is_source => self.source.find(&description.source, words)?,
+            Spelled::Words(words) => self.target.find(&description.target, words)?,
+        };
+        if tokens.is_empty() {
+            return Err(LiveError::Empty { side });
+        }
+        check_length(side, tokens.len(), self.most_words)?;
+        Ok(tokens)
+    }
+
+    pub(super) fn with_corpus<T>(
+        &self,
+        subject: &dyn Recordable,
+        n_sentences: u64,
+        then: impl FnOnce(&dyn Corpus, String) -> T,
+    ) -> Option<T> {
+        let sentences = self.sentences.as_ref()?.of(subject, self.model.fed());
+        Some(then(&First { corpus: &sentences, n_sentences }, "a file".to_owned()))
+    }
+}
+
+fn refused(error: AttendError) -> LiveError {
+    match error {
+        AttendError::UnknownWord { side, word, .. } => LiveError::UnknownWord { side, word },
+        AttendError::Empty { side } => LiveError::Empty { side },
+        other => LiveError::Text(Box::new(other)),
+    }
+}
