@@ -10,13 +10,15 @@ mod passes;
 mod ready;
 mod samples;
 mod save;
+mod streamed;
 mod verdict;
 
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
-pub use passes::{Explained, explain};
+pub use passes::{Explained, FirstTotals, SecondTotals, Totals, explain};
 pub(crate) use passes::{batches, read};
 pub use ready::Ready;
 pub use samples::{Sample, Samples, TokenNames};
 pub use save::SaveError;
+pub use streamed::{Streamed, TotalsError};
