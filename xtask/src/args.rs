@@ -1,11 +1,17 @@
 //! The command line, and what is said when it is wrong.
 
+use crate::python::Wanted;
+
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--offline] [--slow]   everything: format, lints, tests, documentation, dependencies, licences
+  test [--offline] [--slow] [--without heavy]
+                              everything: format, lints, tests, Python package, documentation, dependencies, licences
                               --offline  install and download nothing; say what is skipped for it
                               --slow     run the ignored tests too
+                              --without heavy  do without PyTorch, transformers and Ray (some gigabytes, kept in the user's cache folder)
+  python [--offline] [--without heavy]
+                              build, test and type-check the Python package alone
   check                       the quick part of it: format, lints, dependencies
   crates [--check]            write the crate table of docs/architecture.md, or only see that it is fresh
   golden [PROGRAM …]          make the golden files of the tests anew (crates/*/tests/golden/make*.py), or those of some programs, in a
@@ -24,14 +30,17 @@ pub(crate) enum Command {
     CratesCheck,
     Direction,
     Licences,
+    Python(Wanted),
     Help,
 }
 
 /// The flags of `cargo xtask test`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TestOptions {
     pub(crate) offline: bool,
     pub(crate) slow: bool,
+    /// Whether the Python package is tested with PyTorch, transformers and Ray too.
+    pub(crate) heavy: bool,
 }
 
 /// Reads the arguments after `xtask`; the error says which one is wrong.
@@ -43,6 +52,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
 
     match (command.as_str(), flags) {
         ("test", flags) => test_options(flags).map(Command::Test),
+        ("python", flags) => match test_options(flags)? {
+            TestOptions { slow: true, .. } => Err("`python` does not take `--slow`".to_owned()),
+            TestOptions { offline, heavy, .. } => Ok(Command::Python(Wanted { offline, heavy })),
+        },
         ("check", []) => Ok(Command::Check),
         ("crates", []) => Ok(Command::CratesWrite),
         ("crates", [flag]) if flag == "--check" => Ok(Command::CratesCheck),
@@ -59,11 +72,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
 }
 
 fn test_options(flags: &[String]) -> Result<TestOptions, String> {
-    let mut options = TestOptions::default();
-    for flag in flags {
+    let mut options = TestOptions { offline: false, slow: false, heavy: true };
+    let mut flags = flags.iter();
+    while let Some(flag) = flags.next() {
         match flag.as_str() {
             "--offline" => options.offline = true,
             "--slow" => options.slow = true,
+            "--without" => match flags.next().map(String::as_str) {
+                Some("heavy") => options.heavy = false,
+                other => return Err(format!("`--without` takes `heavy`, not `{}`", other.unwrap_or("nothing"))),
+            },
             _ => return Err(format!("`test` does not take `{flag}`")),
         }
     }
@@ -80,9 +98,18 @@ mod tests {
 
     #[test]
     fn flags_of_test_come_in_any_order() {
-        let both = Command::Test(TestOptions { offline: true, slow: true });
+        let both = Command::Test(TestOptions { offline: true, slow: true, heavy: true });
         assert_eq!(parsed("test --slow --offline"), Ok(both.clone()));
         assert_eq!(parsed("test --offline --slow"), Ok(both));
+    }
+
+    #[test]
+    fn what_is_heavy_can_be_left_out() {
+        let without = TestOptions { offline: false, slow: false, heavy: false };
+        assert_eq!(parsed("test --without heavy"), Ok(Command::Test(without)));
+        assert_eq!(parsed("python --without heavy"), Ok(Command::Python(Wanted { offline: false, heavy: false })));
+        assert_eq!(parsed("test --without"), Err("`--without` takes `heavy`, not `nothing`".to_owned()));
+        assert!(parsed("python --slow").is_err());
     }
 
     #[test]

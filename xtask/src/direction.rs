@@ -56,7 +56,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "crosslens-py",
         may_use: &["crosslens-lab", "crosslens-analysis"],
-        must_not_know: &["axum", "tokio"],
+        must_not_know: &["axum", "clap", "hyper*", "indicatif", "tokio"],
     },
     Rule {
         name: "crosslens-bench",

@@ -8,12 +8,14 @@ mod direction;
 mod golden;
 mod licences;
 mod metadata;
+mod python;
 mod run;
 mod spdx;
 mod steps;
 mod tools;
 
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use anyhow::Result;
 
@@ -44,6 +46,7 @@ fn execute(command: Command) -> Result<ExitCode> {
         Command::CratesCheck => crate_table::check(&Workspace::load()?)?,
         Command::Direction => direction::check(&Workspace::load()?)?,
         Command::Licences => return licences::check(&Workspace::load()?, false).map(|_| ExitCode::SUCCESS),
+        Command::Python(wanted) => return Ok(run::run(&[steps::python(&Rc::new(Workspace::load()?), wanted)])),
         Command::Help => println!("{USAGE}"),
     }
     Ok(ExitCode::SUCCESS)

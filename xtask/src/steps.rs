@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::args::TestOptions;
 use crate::cargo::CargoCall;
 use crate::metadata::Workspace;
+use crate::python::{self, Wanted};
 use crate::tools::{self, Chromium, Component};
 use crate::{crate_table, direction, licences};
 
@@ -42,6 +43,7 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
         without_pictures(&workspace, options.offline),
         browser(&workspace, options.offline),
         tests(&workspace, options),
+        python(&workspace, Wanted { offline: options.offline, heavy: options.heavy }),
         doc_tests(&workspace, options.offline),
         documentation(&workspace, options.offline),
         dependency_direction(&workspace),
@@ -97,6 +99,11 @@ fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Step {
         println!("cargo-nextest is not installed: running `cargo test` instead, the same tests one crate after another");
         ready()
     })
+}
+
+/// Proves the Python package: tests, types and stubs, in environments kept in the user's cache folder.
+pub(crate) fn python(workspace: &Rc<Workspace>, wanted: Wanted) -> Step {
+    own_step("python", workspace, "cargo xtask python", move |workspace| python::check(&workspace.root, wanted))
 }
 
 /// Proves that the examples in the documentation compile and hold. Those marked `ignore` are not slow but unfit to run.

@@ -1,5 +1,7 @@
+use serde::{Deserialize, Serialize};
+
 /// What a batch came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Mean cross-entropy over all valid target steps, in nats.
     pub loss: f64,

@@ -171,6 +171,9 @@ impl PretrainedModel {
     }
 }
 
+/// A source and its target.
+type TextPair = (String, String);
+
 impl TrainedModel {
     /// Links the words of sentence pairs by the attention of a network trained here, the decoder fed with the target.
     pub fn align(
@@ -193,7 +196,7 @@ impl TrainedModel {
     }
 
     /// Sentences of the miniature grammar with their true links; `None` for any other task.
-    pub fn linked_sentences(&self, seed: u64, n_sentences: u64) -> Option<(Vec<(String, String)>, Vec<Gold>)> {
+    pub fn linked_sentences(&self, seed: u64, n_sentences: u64) -> Option<(Vec<TextPair>, Vec<Gold>)> {
         let TaskConfig::Translation(config) = &self.config.task else { return None };
         let task = config.build().ok()?;
         let (source, target) = (self.task.source_vocabulary(), self.task.target_vocabulary());

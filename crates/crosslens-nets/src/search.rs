@@ -96,16 +96,22 @@ pub fn write<F: Real>(
     // Sources of like length end at about the same step.
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|&number| std::cmp::Reverse(sources[number].len()));
-    let mut groups: Vec<(&[usize], Vec<Vec<Hypothesis<F>>>)> = order.chunks(GROUP).map(|group| (group, Vec::new())).collect();
-    threads.for_each(&mut groups, |_, (group, written)| {
-        let sources: Vec<&[Token]> = group.iter().map(|&number| &sources[number][..]).collect();
-        *written = Group::new(&sources, how, stepper.most_steps()).write(stepper.start(&sources), start);
+    let mut groups: Vec<Written<'_, F>> = order.chunks(GROUP).map(|numbers| Written { numbers, best: Vec::new() }).collect();
+    threads.for_each(&mut groups, |_, group| {
+        let sources: Vec<&[Token]> = group.numbers.iter().map(|&number| &sources[number][..]).collect();
+        group.best = Group::new(&sources, how, stepper.most_steps()).write(stepper.start(&sources), start);
     });
     let mut results: Vec<Vec<Hypothesis<F>>> = sources.iter().map(|_| Vec::new()).collect();
-    for (group, written) in groups {
-        group.iter().zip(written).for_each(|(&number, hypotheses)| results[number] = hypotheses);
+    for Written { numbers, best } in groups {
+        numbers.iter().zip(best).for_each(|(&number, hypotheses)| results[number] = hypotheses);
     }
     results
+}
+
+/// The sources of a group, by number, and the best hypotheses for each.
+struct Written<'a, F> {
+    numbers: &'a [usize],
+    best: Vec<Vec<Hypothesis<F>>>,
 }
 
 /// What is being written for some sources.
@@ -287,7 +293,11 @@ mod tests {
             for (seen, written) in engine.observe(&network, &weights, &pairs, Feeding::Free).iter().zip(&written) {
                 let [written] = &written[..] else { panic!("one hypothesis") };
                 assert_eq!(written.tokens, seen.predicted, "{config:?}");
-                let heads = if seen.attention.is_empty() { 0 } else { config.heads * if config.family == Family::Transformer { config.layers } else { 1 } };
+                let heads = if seen.attention.is_empty() {
+                    0
+                } else {
+                    config.heads * if config.family == Family::Transformer { config.layers } else { 1 }
+                };
                 let n_source = seen.attention.len() / (6 * heads.max(1));
                 for (step, row) in written.attention.chunks(heads.max(1) * n_source.max(1)).enumerate() {
                     for (head, row) in row.chunks(n_source).enumerate() {

@@ -272,7 +272,7 @@ impl<'p> Machine<'p> {
             b')' => self.make(Object::Tuple(Vec::new())),
             b'(' => self.stack.push(None),
             b't' => {
-                let items = self.to_mark()?;
+                let items = self.take_to_mark()?;
                 self.make(Object::Tuple(items));
             }
             0x85..=0x87 => {
@@ -291,13 +291,13 @@ impl<'p> Machine<'p> {
             }
             // Attributes of an object, and items of a list: nothing that a tensor needs.
             b'b' | b'a' => drop(self.pop()?),
-            b'e' => drop(self.to_mark()?),
+            b'e' => drop(self.take_to_mark()?),
             b's' => {
                 let (value, key) = (self.pop()?, self.pop()?);
                 self.put(vec![key, value])?;
             }
             b'u' => {
-                let items = self.to_mark()?;
+                let items = self.take_to_mark()?;
                 self.put(items)?;
             }
             b'q' => {
@@ -335,7 +335,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Everything since the last mark.
-    fn to_mark(&mut self) -> Result<Vec<Id>, PickleError> {
+    fn take_to_mark(&mut self) -> Result<Vec<Id>, PickleError> {
         let mark = self.stack.iter().rposition(Option::is_none).ok_or_else(|| "its pickle lacks a mark".to_owned())?;
         let items = self.stack.drain(mark..).flatten().collect();
         Ok(items)
@@ -527,7 +527,7 @@ mod tests {
             [&pickle[..place], by.as_bytes(), &pickle[place + what.len()..]].concat()
         };
         refused(&other("FloatStorage", "LongStorage"), "Dtype { name: \"w\", found: \"LONG\" }");
-        refused(&other("X\u{1}\0\0\00", "X\u{1}\0\0\0z"), "its storage `z` is missing");
+        refused(&other("X\u{1}\0\0\x000", "X\u{1}\0\0\0z"), "its storage `z` is missing");
     }
 
     /// Short tuples, marks that are not there, texts that claim more than there is, endless lines, unknown instructions.

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Components, Sums};
 use crate::Token;
 
 /// `Σ ‖h‖²` and `Σ ‖h − μ‖²` by token.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WordVariance {
     squares: BTreeMap<Token, [f64; 2]>,
 }
@@ -24,6 +26,14 @@ impl WordVariance {
                 squares[0] += h * h;
                 squares[1] += (h - mean) * (h - mean);
             }
+        }
+    }
+
+    /// Adds what another one has summed, under the same components.
+    pub fn merge(&mut self, other: &Self) {
+        for (&token, squares) in &other.squares {
+            let own = self.squares.entry(token).or_default();
+            own.iter_mut().zip(squares).for_each(|(own, other)| *own += other);
         }
     }
 

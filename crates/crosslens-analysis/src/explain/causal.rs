@@ -111,6 +111,12 @@ impl Tally {
         }
     }
 
+    fn merge(&mut self, other: &Self) {
+        self.outcome = self.outcome.with(&other.outcome);
+        self.content = self.content.with(&other.content);
+        self.changed += other.changed;
+    }
+
     /// Compares answers with the targets, and with what was predicted before.
     fn add(&mut self, description: &Description, batch: &[Recorded], pairs: &[Pair], answers: &[Answer]) {
         for ((sentence, pair), answer) in batch.iter().zip(pairs).zip(answers) {
@@ -124,7 +130,7 @@ impl Tally {
 }
 
 /// Everything that is run again for every batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Checks {
     /// Nothing changed.
     pub(super) plain: Tally,
@@ -153,6 +159,17 @@ impl Checks {
         let halves = if has_halves { vec![("state", Tally::default()), ("context", Tally::default())] } else { Vec::new() };
         let variants = variants.iter().map(|variants| vec![Tally::default(); variants.len()]).collect();
         Self { plain: Tally::default(), variants, values, halves, sentences: 0 }
+    }
+
+    /// Adds those of other sentences of the same model.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.plain.merge(&other.plain);
+        for (own, other) in self.variants.iter_mut().flatten().zip(other.variants.iter().flatten()) {
+            own.merge(other);
+        }
+        self.values.iter_mut().zip(&other.values).for_each(|(own, other)| own.2.merge(&other.2));
+        self.halves.iter_mut().zip(&other.halves).for_each(|(own, other)| own.1.merge(&other.1));
+        self.sentences += other.sentences;
     }
 
     /// Runs one batch under every change.

@@ -35,7 +35,7 @@ impl Explained {
             Some(file) => Samples::load(&file, &report, n_samples)?,
             None => Samples::default(),
         };
-        Ok(Self { report, samples })
+        Ok(Self { report, samples, totals: None })
     }
 }
 

@@ -12,14 +12,16 @@ mod passes;
 mod ready;
 mod samples;
 mod save;
+mod streamed;
 mod verdict;
 
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
 pub use memory::{Extent, Memory, SideExtent};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
-pub use passes::{Explained, explain};
+pub use passes::{Explained, FirstTotals, SecondTotals, Totals, explain};
 pub(crate) use passes::{batches, read};
 pub use ready::Ready;
 pub use samples::{Sample, Samples, TokenNames};
 pub use save::SaveError;
+pub use streamed::{Streamed, TotalsError};

@@ -47,6 +47,6 @@ impl Explained {
             ranking: None,
             samples: None,
         };
-        Self { report, samples: Samples::new(description, Vec::new(), Vec::new()) }
+        Self { report, samples: Samples::new(description, Vec::new(), Vec::new()), totals: None }
     }
 }

@@ -30,6 +30,8 @@ pub struct Options {
     pub rank: Option<Rank>,
     /// Whether to look at how states and readouts lie to each other; costs the square of a state's width for every state.
     pub geometry: bool,
+    /// Whether what was counted is kept beside the report, so that explanations of parts of a corpus merge.
+    pub keep_totals: bool,
     /// Threads; 0 for one per core.
     pub n_threads: usize,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             monotone: false,
             rank: None,
             geometry: false,
+            keep_totals: false,
             n_threads: 0,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crosslens_kernels::Threads;
+use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{interval, mix, weight};
 use super::causal::Checks;
@@ -14,8 +15,8 @@ use crate::components::WordVariance;
 use crate::geometry::{Moments, PcaError, Residual, Seen, describe};
 use crate::report::*;
 use crate::{
-    AverageAttention, Breakdown, ClosenessTally, Components, Description, Fit, N_PARTS, N_TERMS, Offsets, Outcome, Recorded, ShareTally,
-    Shrinkage, Side, SiteSplit, Sums,
+    AverageAttention, Breakdown, ClosenessTally, Components, Description, Fit, N_PARTS, N_TERMS, Offsets, Outcome, Recordable, Recorded,
+    ShareTally, Shrinkage, Side, SiteSplit, Sums, Variance,
 };
 
 /// Larger errors than this, and no share is given.
@@ -32,7 +33,27 @@ pub struct Explained {
     pub report: Report,
     /// Some sentences in full.
     pub samples: Samples,
+    /// What was counted, where it was asked for.
+    pub totals: Option<Box<Totals>>,
 }
+
+/// What both passes came to.
+#[derive(Clone, Debug)]
+pub struct Totals {
+    /// Sums and average attention.
+    pub first: FirstTotals,
+    /// Shares before they are ratios.
+    pub second: SecondTotals,
+}
+
+/// Sentences that lie together in a corpus.
+pub(super) struct Batch {
+    pub(super) range: std::ops::Range<u64>,
+    pub(super) sentences: Vec<Recorded>,
+}
+
+/// What a pass reads, in order.
+pub(super) type Batches<'b> = dyn Iterator<Item = Result<Batch, ExplainError>> + 'b;
 
 /// Explains a model's attention over a corpus.
 ///
@@ -43,41 +64,79 @@ pub fn explain(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Explained, ExplainError> {
-    if corpus.n_sentences() == 0 {
+    let total = corpus.n_sentences();
+    if total == 0 {
         return Err(ExplainError::Empty);
     }
     let description = corpus.description();
     let threads = Threads::new(options.n_threads)?;
-    if let Some(given) = given {
-        let sizes = |d: &mut dyn Iterator<Item = usize>| d.map(|d| d.to_string()).collect::<Vec<_>>().join(", ");
-        let (given, expected) = (sizes(&mut given.iter().map(Sums::d)), sizes(&mut description.streams.iter().map(|stream| stream.d)));
-        if given != expected {
-            return Err(ExplainError::OtherSums { given: format!("{given} dimensions"), expected });
-        }
-    }
-    let first = first_pass(corpus, options, &threads, progress)?;
-    for (stream, (fitted, explained)) in description.streams.iter().zip(first.fitted.iter().zip(&first.explained)) {
-        if !(fitted.is_finite() && explained.is_finite()) {
-            return Err(ExplainError::States { stream: stream.name.clone() });
-        }
-    }
-    let mut fits = Vec::new();
-    for (number, stream) in description.streams.iter().enumerate() {
-        let sums = given.map_or(&first.fitted[number], |given| &given[number]);
-        let cannot = |source| ExplainError::Fit { stream: stream.name.clone(), source };
-        let fit: Fit<f32> = sums.fit(options.estimator, options.shrinkage).map_err(cannot)?;
-        let variance = first.explained[number].variance_under(sums, options.estimator, fit.shrinkage).map_err(cannot)?;
-        fits.push((fit, variance));
-    }
-    let components: Vec<Components<f32>> = fits.iter().map(|(fit, _)| fit.components.clone()).collect();
-    let splits = description
-        .sites
-        .iter()
-        .map(|site| SiteSplit::new(description, site, &components[site.query], &components[site.key]))
-        .collect::<Result<Vec<_>, _>>()?;
-    let second = second_pass(corpus, options, &threads, &splits, &first.averages, &components, progress)?;
+    check_given(description, given)?;
+    let in_batches = || batches(total).map(|range| Ok(Batch { sentences: read(corpus, range.clone())?, range }));
+    let first = first_pass(description, options, &threads, &mut in_batches(), &mut |done| {
+        progress(Progress { phase: Phase::Fitting, done, total });
+    })?;
+    let fitted = Fitted::new(description, &first, given, options)?;
+    let pass = Splitting { description, options, threads: &threads, fitted: &fitted, averages: &first.averages, model: corpus.model() };
+    let second = pass.run(&mut in_batches(), &mut |phase, done| progress(Progress { phase, done, total }))?;
+    Ok(conclude(description, given, options, first, &fitted, second, corpus.model()))
+}
 
-    let streams: Vec<StreamReport> = fits
+/// Refuses sums of other states.
+pub(super) fn check_given(description: &Description, given: Option<&[Sums]>) -> Result<(), ExplainError> {
+    let Some(given) = given else { return Ok(()) };
+    let sizes = |d: &mut dyn Iterator<Item = usize>| d.map(|d| d.to_string()).collect::<Vec<_>>().join(", ");
+    let (given, expected) = (sizes(&mut given.iter().map(Sums::d)), sizes(&mut description.streams.iter().map(|stream| stream.d)));
+    if given != expected {
+        return Err(ExplainError::OtherSums { given: format!("{given} dimensions"), expected });
+    }
+    Ok(())
+}
+
+/// Components of every stream, and what of its variance they explain.
+pub(super) struct Fitted {
+    fits: Vec<(Fit<f32>, Variance)>,
+    components: Vec<Components<f32>>,
+}
+
+impl Fitted {
+    pub(super) fn new(
+        description: &Description,
+        first: &FirstTotals,
+        given: Option<&[Sums]>,
+        options: &Options,
+    ) -> Result<Self, ExplainError> {
+        for (stream, (fitted, explained)) in description.streams.iter().zip(first.fitted.iter().zip(first.explained())) {
+            if !(fitted.is_finite() && explained.is_finite()) {
+                return Err(ExplainError::States { stream: stream.name.clone() });
+            }
+        }
+        let mut fits = Vec::new();
+        for (number, stream) in description.streams.iter().enumerate() {
+            let sums = given.map_or(&first.fitted[number], |given| &given[number]);
+            let cannot = |source| ExplainError::Fit { stream: stream.name.clone(), source };
+            let fit: Fit<f32> = sums.fit(options.estimator, options.shrinkage).map_err(cannot)?;
+            let variance = first.explained()[number].variance_under(sums, options.estimator, fit.shrinkage).map_err(cannot)?;
+            fits.push((fit, variance));
+        }
+        let components = fits.iter().map(|(fit, _)| fit.components.clone()).collect();
+        Ok(Self { fits, components })
+    }
+}
+
+/// From what both passes came to, the report.
+pub(super) fn conclude(
+    description: &Description,
+    given: Option<&[Sums]>,
+    options: &Options,
+    first: FirstTotals,
+    fitted: &Fitted,
+    second: SecondTotals,
+    model: Option<&dyn Recordable>,
+) -> Explained {
+    let components = &fitted.components;
+    let totals = options.keep_totals.then(|| Box::new(Totals { first: first.clone(), second: second.clone() }));
+    let streams: Vec<StreamReport> = fitted
+        .fits
         .iter()
         .enumerate()
         .map(|(number, (fit, variance))| StreamReport {
@@ -87,21 +146,21 @@ pub fn explain(
             counts: counts(given.map_or(&first.fitted[number], |given| &given[number]), fit),
             shrinkage: fit.shrinkage,
             condition: fit.condition,
-            word_variance_ratio: second.word_variance[number].ratio(&first.explained[number], &components[number]),
+            word_variance_ratio: second.word_variance[number].ratio(&first.explained()[number], &components[number]),
         })
         .collect();
     let task = TaskReport {
         word_accuracy: second.has_targets.then(|| second.outcome.word_accuracy()),
         phrase_accuracy: second.has_targets.then(|| second.outcome.phrase_accuracy()),
         loss: second.loss(),
-        can_rerun: corpus.model().is_some(),
+        can_rerun: model.is_some() || second.checks.sentences > 0,
     };
     let checks = (second.checks.sentences > 0).then_some(&second.checks);
-    let sites = (0..splits.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
+    let sites = (0..second.sites.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
     let samples = Samples::new(description, second.samples, first.averages.iter().map(AverageAttention::matrix).collect());
     let geometry = first.moments.as_ref().map(|moments| {
         let sums = given.unwrap_or(&first.fitted);
-        describe(&Seen { description, moments, components: &components, residuals: &second.residuals, sums, model: corpus.model() })
+        describe(&Seen { description, moments, components, residuals: &second.residuals, sums, model })
     });
     let report = Report {
         schema: REPORT_SCHEMA.into(),
@@ -124,7 +183,7 @@ pub fn explain(
         ranking: options.rank.map(|by| ranking(by, description, second.ranked)),
         samples: None,
     };
-    Ok(Explained { report, samples })
+    Explained { report, samples, totals }
 }
 
 /// Sentences that sums were made of: each has a first step.
@@ -137,14 +196,24 @@ fn is_fitted(number: u64) -> bool {
     mix(number) & 1 == 0
 }
 
-struct FirstPass {
-    /// By stream: the sentences to fit on, and those to explain; the same unless held out.
-    fitted: Vec<Sums>,
-    explained: Vec<Sums>,
-    averages: Vec<AverageAttention>,
+/// What the first pass over sentences comes to: the sums of every stream and the average attention of every site.
+#[derive(Clone, Debug)]
+pub struct FirstTotals {
+    /// By stream: the sentences to fit on.
+    pub(super) fitted: Vec<Sums>,
+    /// Those to explain; none where they are the same.
+    pub(super) held_out: Option<Vec<Sums>>,
+    pub(super) averages: Vec<AverageAttention>,
     /// By stream, of all sentences, where the geometry is asked for and the states are not too wide for it.
-    moments: Option<Vec<Result<Moments, PcaError>>>,
-    n_fitted: u64,
+    pub(super) moments: Option<Vec<Result<Moments, PcaError>>>,
+    pub(super) n_fitted: u64,
+}
+
+impl FirstTotals {
+    /// By stream: the sentences to explain.
+    pub(super) fn explained(&self) -> &[Sums] {
+        self.held_out.as_ref().unwrap_or(&self.fitted)
+    }
 }
 
 /// All sentences, a few at a time.
@@ -157,13 +226,14 @@ pub(crate) fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<V
     corpus.read(range).map_err(|source| ExplainError::Corpus { from, to, source })
 }
 
-fn first_pass(
-    corpus: &dyn Corpus,
+/// Sums states and attention; `progress` is told up to where.
+pub(super) fn first_pass(
+    description: &Description,
     options: &Options,
     threads: &Threads,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<FirstPass, ExplainError> {
-    let description = corpus.description();
+    batches: &mut Batches<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<FirstTotals, ExplainError> {
     let nothing: Vec<Components<f32>> = description.streams.iter().map(|stream| Components::nothing(stream.d)).collect();
     let splits = description
         .sites
@@ -183,9 +253,8 @@ fn first_pass(
     let moments = moments.take(if options.geometry { description.streams.len() } else { 0 });
     let mut work: Vec<Work> = streams.chain(moments).chain(sites).collect();
     let mut n_fitted = 0;
-    let total = corpus.n_sentences();
-    for range in batches(total) {
-        let batch = read(corpus, range.clone())?;
+    for batch in batches {
+        let Batch { range, sentences: batch } = batch?;
         n_fitted += batch.iter().filter(|sentence| !options.held_out || is_fitted(sentence.number)).count() as u64;
         let fits = |sentence: &Recorded| !options.held_out || is_fitted(sentence.number);
         threads.for_each(&mut work, |_, work| match work {
@@ -205,15 +274,22 @@ fn first_pass(
                 }
             }
         });
-        progress(Progress { phase: Phase::Fitting, done: range.end, total });
+        progress(range.end);
     }
-    let mut first =
-        FirstPass { fitted: Vec::new(), explained: Vec::new(), averages: Vec::new(), moments: options.geometry.then(Vec::new), n_fitted };
+    let mut first = FirstTotals {
+        fitted: Vec::new(),
+        held_out: options.held_out.then(Vec::new),
+        averages: Vec::new(),
+        moments: options.geometry.then(Vec::new),
+        n_fitted,
+    };
     for work in work {
         match work {
             Work::Stream(_, fitted, explained) => {
-                first.explained.push(if options.held_out { explained } else { fitted.clone() });
                 first.fitted.push(fitted);
+                if let Some(held_out) = &mut first.held_out {
+                    held_out.push(explained);
+                }
             }
             Work::Moments(_, moments) => first.moments.get_or_insert_default().push(moments),
             Work::Site(_, average, _) => first.averages.push(average),
@@ -247,116 +323,155 @@ fn add_average(
 }
 
 /// What the second pass found at one site.
-struct SiteTotals {
-    variants: Vec<Variant>,
-    by_step: Vec<ShareTally>,
-    closeness: Vec<[ClosenessTally; 2]>,
-    offsets: Offsets,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct SiteTotals {
+    /// They follow from the site.
+    #[serde(skip)]
+    pub(super) variants: Vec<Variant>,
+    pub(super) by_step: Vec<ShareTally>,
+    pub(super) closeness: Vec<[ClosenessTally; 2]>,
+    pub(super) offsets: Offsets,
     /// Sum of the sentences' mean entropies, and how many there are.
-    entropy: (f64, u64),
+    pub(super) entropy: (f64, u64),
     /// Weight along monotone paths and all weight, where they are looked for.
-    path: Option<(f64, f64)>,
-    error: f64,
-    highest: f64,
-    attention_error: Option<f64>,
+    pub(super) path: Option<(f64, f64)>,
+    pub(super) error: f64,
+    pub(super) highest: f64,
+    pub(super) attention_error: Option<f64>,
     /// By resample: shares, and closeness by variant.
-    resampled: Vec<(ShareTally, Vec<ClosenessTally>)>,
+    pub(super) resampled: Vec<(ShareTally, Vec<ClosenessTally>)>,
 }
 
-struct SecondPass {
-    sites: Vec<SiteTotals>,
-    n_sentences: u64,
-    outcome: Outcome,
-    has_targets: bool,
-    losses: (f64, f64),
-    word_variance: Vec<WordVariance>,
-    checks: Checks,
-    samples: Vec<Sample>,
+/// What the second pass over sentences comes to: the shares of every site, before they are made ratios.
+#[derive(Clone, Debug)]
+pub struct SecondTotals {
+    pub(super) sites: Vec<SiteTotals>,
+    pub(super) n_sentences: u64,
+    pub(super) outcome: Outcome,
+    pub(super) has_targets: bool,
+    pub(super) losses: (f64, f64),
+    pub(super) word_variance: Vec<WordVariance>,
+    pub(super) checks: Checks,
+    pub(super) samples: Vec<Sample>,
     /// By stream: the residuals of the first states, where the geometry is asked for.
-    residuals: Vec<Vec<Residual>>,
-    ranked: Vec<(f64, Recorded)>,
+    pub(super) residuals: Vec<Vec<Residual>>,
+    pub(super) ranked: Vec<(f64, Recorded)>,
 }
 
-impl SecondPass {
+impl SecondTotals {
     fn loss(&self) -> Option<f64> {
         (self.losses.1 > 0.0).then(|| self.losses.0 / self.losses.1)
     }
 }
 
-fn second_pass(
-    corpus: &dyn Corpus,
-    options: &Options,
-    threads: &Threads,
-    splits: &[SiteSplit<'_, f32>],
-    averages: &[AverageAttention],
-    components: &[Components<f32>],
-    progress: &mut dyn FnMut(Progress),
-) -> Result<SecondPass, ExplainError> {
-    let description = corpus.description();
+/// The second pass: everything it needs besides sentences.
+pub(super) struct Splitting<'a> {
+    pub(super) description: &'a Description,
+    pub(super) options: &'a Options,
+    pub(super) threads: &'a Threads,
+    pub(super) fitted: &'a Fitted,
+    /// By site.
+    pub(super) averages: &'a [AverageAttention],
+    /// Run again under changes, where it can be.
+    pub(super) model: Option<&'a dyn Recordable>,
+}
+
+impl SecondTotals {
+    /// Nothing yet.
+    pub(super) fn new(description: &Description, options: &Options) -> Self {
+        let ks = tops(options);
+        let site_variants: Vec<Vec<Variant>> =
+            description.sites.iter().map(|site| variants(site.map.is_additive(), site.map.position_bias().is_some())).collect();
+        let n_pieces = |site: usize| if description.sites[site].map.is_additive() { N_PARTS } else { N_TERMS };
+        let sites = site_variants.iter().enumerate().map(|(site, variants)| SiteTotals {
+            variants: variants.clone(),
+            by_step: Vec::new(),
+            closeness: vec![Default::default(); variants.len()],
+            offsets: Offsets::default(),
+            entropy: (0.0, 0),
+            path: None,
+            error: 0.0,
+            highest: 0.0,
+            attention_error: None,
+            resampled: vec![(ShareTally::new(n_pieces(site), &ks), vec![ClosenessTally::default(); variants.len()]); options.bootstrap],
+        });
+        Self {
+            sites: sites.collect(),
+            n_sentences: 0,
+            outcome: Outcome::default(),
+            has_targets: false,
+            losses: (0.0, 0.0),
+            word_variance: description.streams.iter().map(|_| WordVariance::default()).collect(),
+            checks: Checks::new(description, &site_variants),
+            samples: Vec::new(),
+            residuals: vec![Vec::new(); description.streams.len()],
+            ranked: Vec::new(),
+        }
+    }
+}
+
+/// The K of the top-K shares.
+fn tops(options: &Options) -> Vec<usize> {
     let mut ks = vec![1, 3, options.k.max(1)];
     ks.sort_unstable();
     ks.dedup();
-    let site_variants: Vec<Vec<Variant>> =
-        description.sites.iter().map(|site| variants(site.map.is_additive(), site.map.position_bias().is_some())).collect();
-    let n_pieces = |site: usize| if description.sites[site].map.is_additive() { N_PARTS } else { N_TERMS };
-    let sites = site_variants.iter().enumerate().map(|(site, variants)| SiteTotals {
-        variants: variants.clone(),
-        by_step: Vec::new(),
-        closeness: vec![Default::default(); variants.len()],
-        offsets: Offsets::default(),
-        entropy: (0.0, 0),
-        path: None,
-        error: 0.0,
-        highest: 0.0,
-        attention_error: None,
-        resampled: vec![(ShareTally::new(n_pieces(site), &ks), vec![ClosenessTally::default(); variants.len()]); options.bootstrap],
-    });
-    let mut second = SecondPass {
-        sites: sites.collect(),
-        n_sentences: 0,
-        outcome: Outcome::default(),
-        has_targets: false,
-        losses: (0.0, 0.0),
-        word_variance: description.streams.iter().map(|_| WordVariance::default()).collect(),
-        checks: Checks::new(description, &site_variants),
-        samples: Vec::new(),
-        residuals: vec![Vec::new(); description.streams.len()],
-        ranked: Vec::new(),
-    };
-    let basis = Basis { description, components, splits, averages, variants: &site_variants, ks: &ks, monotone: options.monotone };
-    let total = corpus.n_sentences();
-    for range in batches(total) {
-        let mut batch = read(corpus, range.clone())?;
-        batch.retain(|sentence| !options.held_out || !is_fitted(sentence.number));
-        let mut work: Vec<(&Recorded, Vec<Measures>)> = batch.iter().map(|sentence| (sentence, Vec::new())).collect();
-        threads.for_each(&mut work, |_, (sentence, measures)| {
-            let mut breakdown = Breakdown::default();
-            *measures = (0..splits.len()).map(|site| measure(&basis, site, sentence, &mut breakdown)).collect();
-        });
-        for (sentence, measures) in work {
-            if let Some(site) = measures.iter().position(|measures| !measures.is_finite) {
-                let site = &description.sites[site];
-                let (kind, layer, head) = (site.kind.name(), site.layer, site.head);
-                return Err(ExplainError::Scores { sentence: sentence.number, kind, layer, head });
-            }
-            second.take(description, components, splits, options, sentence, measures);
-        }
-        if let Some(model) = corpus.model()
-            && second.checks.sentences < options.causal
-            && !batch.is_empty()
-        {
-            let checked = &batch[..batch.len().min((options.causal - second.checks.sentences) as usize)];
-            let cannot = |source| ExplainError::Corpus { from: range.start, to: range.end, source: Box::new(source) };
-            second.checks.run(model, checked, &basis, options.rerun).map_err(cannot)?;
-            progress(Progress { phase: Phase::Checking, done: range.end, total });
-        } else {
-            progress(Progress { phase: Phase::Splitting, done: range.end, total });
-        }
-    }
-    Ok(second)
+    ks
 }
 
-impl SecondPass {
+impl Splitting<'_> {
+    /// Splits scores; `progress` is told what was done last and up to where.
+    pub(super) fn run(&self, batches: &mut Batches<'_>, progress: &mut dyn FnMut(Phase, u64)) -> Result<SecondTotals, ExplainError> {
+        let Self { description, options, .. } = *self;
+        let components = &self.fitted.components;
+        let splits = description
+            .sites
+            .iter()
+            .map(|site| SiteSplit::new(description, site, &components[site.query], &components[site.key]))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut second = SecondTotals::new(description, options);
+        let variants: Vec<Vec<Variant>> = second.sites.iter().map(|site| site.variants.clone()).collect();
+        let basis = Basis {
+            description,
+            components,
+            splits: &splits,
+            averages: self.averages,
+            variants: &variants,
+            ks: &tops(options),
+            monotone: options.monotone,
+        };
+        for batch in batches {
+            let Batch { range, sentences: mut batch } = batch?;
+            batch.retain(|sentence| !options.held_out || !is_fitted(sentence.number));
+            let mut work: Vec<(&Recorded, Vec<Measures>)> = batch.iter().map(|sentence| (sentence, Vec::new())).collect();
+            self.threads.for_each(&mut work, |_, (sentence, measures)| {
+                let mut breakdown = Breakdown::default();
+                *measures = (0..splits.len()).map(|site| measure(&basis, site, sentence, &mut breakdown)).collect();
+            });
+            for (sentence, measures) in work {
+                if let Some(site) = measures.iter().position(|measures| !measures.is_finite) {
+                    let site = &description.sites[site];
+                    let (kind, layer, head) = (site.kind.name(), site.layer, site.head);
+                    return Err(ExplainError::Scores { sentence: sentence.number, kind, layer, head });
+                }
+                second.take(description, components, &splits, options, sentence, measures);
+            }
+            if let Some(model) = self.model
+                && second.checks.sentences < options.causal
+                && !batch.is_empty()
+            {
+                let checked = &batch[..batch.len().min((options.causal - second.checks.sentences) as usize)];
+                let cannot = |source| ExplainError::Corpus { from: range.start, to: range.end, source: Box::new(source) };
+                second.checks.run(model, checked, &basis, options.rerun).map_err(cannot)?;
+                progress(Phase::Checking, range.end);
+            } else {
+                progress(Phase::Splitting, range.end);
+            }
+        }
+        Ok(second)
+    }
+}
+
+impl SecondTotals {
     fn take(
         &mut self,
         description: &Description,
@@ -456,7 +571,7 @@ fn sum(steps: &[ShareTally]) -> Option<ShareTally> {
 fn site_report(
     description: &Description,
     number: usize,
-    second: &SecondPass,
+    second: &SecondTotals,
     checks: Option<&Checks>,
     streams: &[StreamReport],
     task: &TaskReport,

@@ -220,6 +220,7 @@ mod tests {
             intervals: None,
             average_attention: AverageReport::default(),
             entropy: 0.0,
+            monotone: None,
             diagonal: None,
             verdict: Verdict { label: String::new(), text: String::new() },
         }

@@ -1,9 +1,10 @@
 //! The mean of all sentences' attention: what a sentence-blind model would do.
 
 use crosslens_kernels::Real;
+use serde::{Deserialize, Serialize};
 
 /// Sums of attention weights by query and key step.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AverageAttention {
     /// By query step, then key step: `Σ α` and how many sentences have that cell.
     rows: Vec<Vec<(f64, f64)>>,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Which way a diagonal runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diagonal {
@@ -22,7 +24,7 @@ impl Diagonal {
 }
 
 /// How often the maximum of attention lies how far from where a diagonal would have it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Offsets {
     forward: BTreeMap<i64, f64>,
     backward: BTreeMap<i64, f64>,

@@ -1,6 +1,7 @@
 //! How close another attention comes to the true one.
 
 use crosslens_kernels::{Real, softmax};
+use serde::{Deserialize, Serialize};
 
 /// How close rows of attention are, on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,7 +17,7 @@ pub struct Closeness {
 }
 
 /// Sums over rows, from which [`Closeness`] is a mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClosenessTally {
     sums: [f64; 4],
 }

@@ -1,6 +1,7 @@
 //! Sums over rows of attention from which every share is a ratio.
 
 use crosslens_kernels::{Real, vectorised};
+use serde::{Deserialize, Serialize};
 
 use crate::split::{Breakdown, N_TERMS};
 
@@ -14,7 +15,7 @@ use crate::split::{Breakdown, N_TERMS};
 /// top-K, centred   the same after taking from each piece its mean along k, which softmax ignores
 /// centred          Σ_rows cov_k(p, s) / Σ_rows var_k(s)                                    (they add up to 1)
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShareTally {
     n_pieces: usize,
     ks: Vec<usize>,
@@ -46,6 +47,16 @@ impl ShareTally {
         // By piece: covariance, then three sums for each K; one more covariance for the bias of positions, three for the query's mean.
         let len = FIRST + n_pieces + 1 + 3 + ks.len() * (3 * n_pieces + PER_TOP);
         Self { n_pieces, ks: ks.to_vec(), sums: vec![0.0; len] }
+    }
+
+    /// Whether another one, perhaps read from elsewhere, counts the same things.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (self.n_pieces, &self.ks, self.sums.len()) == (other.n_pieces, &other.ks, other.sums.len())
+    }
+
+    /// Whether it has as many sums as it should, perhaps having been read from elsewhere.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.n_pieces <= N_TERMS && self.ks.len() <= 3 && self.sums.len() == Self::new(self.n_pieces, &self.ks).sums.len()
     }
 
     /// Rows added.

@@ -7,4 +7,5 @@ mod planted;
 mod published;
 mod saved;
 mod schema;
+mod streamed;
 mod truth;

@@ -266,7 +266,7 @@ impl<F: Real> Shared<F> {
         self.source_tokens.collect(&network.source_space, false, pairs.iter().flat_map(|pair| pair.source.iter().copied()));
         let all = pass.feeding == Feeding::Free;
         let targets = pairs.iter().flat_map(|pair| pair.target.iter().copied());
-        let given = hook.into_iter().flat_map(|hook| (0..pairs.len()).flat_map(|sentence| hook.fed(sentence).unwrap_or_default()).copied());
+        let given = hook.iter().flat_map(|hook| (0..pairs.len()).flat_map(|sentence| hook.fed(sentence).unwrap_or_default()).copied());
         self.target_tokens.collect(&network.target_space, all, targets.chain(given));
         let n_steps = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).max().unwrap_or(0);
         self.compute(network, context, n_steps, hook.and_then(Hook::probe), threads);

@@ -93,7 +93,11 @@ fn symmetrisation(name: &str) -> Result<Symmetrization, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = Aligner::open(&arguments.model, arguments.threads)?;
     let (pairs, gold) = match &arguments.corpus {
-        Some(path) => (read_pairs(path)?, arguments.gold.as_deref().map(|path| read_gold_file(path, arguments.gold_base)).transpose()?),
+        Some(path) => {
+            let pairs = read_pairs(path)?;
+            let gold = arguments.gold.as_deref().map(|path| read_gold_file(path, arguments.gold_base, &pairs)).transpose()?;
+            (pairs, gold)
+        }
         None => {
             let (pairs, gold) = model.linked_sentences(arguments).ok_or_else(|| {
                 Failure::usage("there are no pairs to align; only a network of the task `translation` brings its own").hint("--corpus FILE")
@@ -152,6 +156,9 @@ fn quality(tally: &AlignmentTally) -> serde_json::Value {
     json!({ "aer": tally.aer(), "precision": tally.precision(), "recall": tally.recall(), "f1": tally.f1() })
 }
 
+/// A source and its target.
+type TextPair = (String, String);
+
 /// Whose attention links words.
 enum Aligner {
     Run(Box<TrainedModel>),
@@ -166,7 +173,7 @@ impl Aligner {
         Ok(Self::Pretrained(Box::new(PretrainedModel::open(path, &[SiteKind::Cross], n_threads)?)))
     }
 
-    fn linked_sentences(&self, arguments: &Arguments) -> Option<(Vec<(String, String)>, Vec<Gold>)> {
+    fn linked_sentences(&self, arguments: &Arguments) -> Option<(Vec<TextPair>, Vec<Gold>)> {
         match self {
             Self::Run(model) => model.linked_sentences(arguments.seed, arguments.samples),
             Self::Pretrained(_) => None,

@@ -15,5 +15,5 @@ mod runs;
 mod schema;
 mod serve;
 mod sums;
-mod translating;
 mod transformer;
+mod translating;

@@ -89,11 +89,6 @@ impl<F: Real> Steps<F> {
         }
     }
 
-    /// Hypotheses that go on.
-    pub(crate) fn n_hypotheses(&self) -> usize {
-        self.sentences.len()
-    }
-
     /// A hypothesis's weights on the source in the last step, `[layer, head, source step]`.
     pub(crate) fn looks(&self, hypothesis: usize) -> &[F] {
         &self.looks[hypothesis]

@@ -1,0 +1,132 @@
+//! Sentences that come from outside, in parts, give what the corpus gives as a whole.
+
+use crosslens_analysis::explain::{Explained, FirstTotals, Options, Streamed, TotalsError};
+use crosslens_analysis::{Recorded, Stats};
+use serde_json::Value;
+
+use super::planted::{Plan, Planted, Sizes, dot, every_map};
+
+fn planted() -> Planted {
+    let sizes = Sizes { time: 1.0, token: 1.0, rest: 0.5 };
+    Planted::of(&Plan { seed: 5, n_sentences: 90, lengths: 2..7, n_words: 9, sizes }, every_map(5))
+}
+
+fn options() -> Options {
+    Options { bootstrap: 5, samples: 2, keep_totals: true, ..Options::default() }
+}
+
+/// Both passes over parts of the corpus, each part carried over as text and bytes, as between machines.
+fn spread(planted: &Planted, options: &Options, parts: &[&[Recorded]]) -> Explained {
+    let streamed = Streamed { description: &planted.description, options };
+    let carried = |totals: &FirstTotals| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.stats.safetensors");
+        totals.stats(&planted.description).save(&file).expect("written");
+        let stats = Stats::load(&file).expect("read");
+        FirstTotals::from_parts(&planted.description, stats, &totals.averages_json()).expect("whole")
+    };
+    let mut first = streamed.first(&mut std::iter::empty()).expect("nothing yet");
+    for part in parts {
+        let totals = streamed.first(&mut part.chunks(7).map(<[Recorded]>::to_vec)).expect("sums");
+        first.merge(&carried(&totals)).expect("the same streams");
+    }
+    let mut second = streamed.second(&first, None, &mut std::iter::empty()).expect("nothing yet");
+    for part in parts {
+        let totals = streamed.second(&first, None, &mut part.chunks(5).map(<[Recorded]>::to_vec)).expect("shares");
+        second.merge(&streamed.second_from_json(&totals.to_json()).expect("whole")).expect("the same sites");
+    }
+    streamed.conclude(first, None, second).expect("an explanation")
+}
+
+/// Every number of two reports, in their order.
+fn numbers(value: &Value, found: &mut Vec<f64>) {
+    match value {
+        Value::Number(number) => found.extend(number.as_f64()),
+        Value::Array(values) => values.iter().for_each(|value| numbers(value, found)),
+        Value::Object(values) => values.values().for_each(|value| numbers(value, found)),
+        _ => {}
+    }
+}
+
+fn assert_alike(left: &Explained, right: &Explained, tolerance: f64) {
+    let all = |explained: &Explained| {
+        let mut found = Vec::new();
+        numbers(&serde_json::to_value(&explained.report).expect("a report is JSON"), &mut found);
+        found
+    };
+    let (left, right) = (all(left), all(right));
+    assert_eq!(left.len(), right.len());
+    for (a, b) in left.iter().zip(&right) {
+        assert!((a - b).abs() <= tolerance * (1.0 + a.abs()), "{a} and {b}");
+    }
+}
+
+#[test]
+fn a_corpus_in_parts_is_explained_as_the_whole() {
+    let (planted, options) = (planted(), options());
+    let whole = planted.explain(&options);
+    let (one, rest) = planted.sentences.split_at(40);
+    let (two, three) = rest.split_at(1);
+    // Sums in another order move components, which are kept in f32, by their rounding.
+    assert_alike(&spread(&planted, &options, &[one, two, three]), &whole, 2e-6);
+    assert_alike(&spread(&planted, &options, &[&planted.sentences]), &whole, 1e-12);
+}
+
+#[test]
+fn explanations_under_given_sums_merge() {
+    let (planted, options) = (planted(), options());
+    let streamed = Streamed { description: &planted.description, options: &options };
+    let all = streamed.first(&mut std::iter::once(planted.sentences.clone())).expect("sums");
+    let given = all.stats(&planted.description).sums_for(&planted.description).expect("the same model");
+    let explain = |sentences: &[Recorded]| {
+        let first = streamed.first(&mut std::iter::once(sentences.to_vec())).expect("sums");
+        (first, sentences.to_vec())
+    };
+    let parts: Vec<_> = planted.sentences.chunks(31).map(explain).collect();
+    // Closeness to the average attention needs the average of all: each part is split under its own, which is what merging adds up.
+    let explained: Vec<Explained> = parts
+        .into_iter()
+        .map(|(first, sentences)| {
+            let second = streamed.second(&first, Some(&given), &mut std::iter::once(sentences)).expect("shares");
+            streamed.conclude(first, Some(&given), second).expect("an explanation")
+        })
+        .collect();
+    let mut merged = explained[0].clone();
+    for other in &explained[1..] {
+        merged = merged.merge(other, &planted.description, &given, &options).expect("the same components");
+    }
+    let second = streamed.second(&all, Some(&given), &mut std::iter::once(planted.sentences.clone())).expect("shares");
+    let whole = streamed.conclude(all, Some(&given), second).expect("an explanation");
+    assert_eq!(merged.report.corpus.pairs, 90);
+    for (merged, whole) in merged.report.sites.iter().zip(&whole.report.sites) {
+        let (merged, whole) = (merged.shares.as_ref().expect("shares"), whole.shares.as_ref().expect("shares"));
+        for (name, table) in &whole.tables {
+            for (a, b) in merged.tables[name].iter().flatten().zip(table.iter().flatten()) {
+                assert!((a - b).abs() < 1e-12, "{name}: {a} and {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn totals_of_other_things_do_not_merge() {
+    let (planted, options) = (planted(), options());
+    let streamed = Streamed { description: &planted.description, options: &options };
+    let sizes = Sizes { time: 1.0, token: 1.0, rest: 0.5 };
+    let other = Planted::of(&Plan { seed: 5, n_sentences: 9, lengths: 2..7, n_words: 9, sizes }, vec![dot()]);
+    let others = Streamed { description: &other.description, options: &options };
+    let first = |streamed: &Streamed<'_>, planted: &Planted| streamed.first(&mut std::iter::once(planted.sentences.clone())).expect("sums");
+    let (mut ours, theirs) = (first(&streamed, &planted), first(&others, &other));
+    assert_eq!(ours.merge(&theirs), Err(TotalsError::Differ { what: "streams or sites" }));
+    let second = others.second(&theirs, None, &mut std::iter::once(other.sentences.clone())).expect("shares");
+    assert!(matches!(streamed.second_from_json(&second.to_json()), Err(TotalsError::Differ { .. })));
+    let text = second.to_json();
+    assert!(matches!(others.second_from_json(&text[..text.len() / 2]), Err(TotalsError::Unreadable { .. })));
+    let hostile = text.replace("\"n_pieces\":9", "\"n_pieces\":99");
+    assert!(matches!(others.second_from_json(&hostile), Err(TotalsError::Differ { .. })), "sums that are not there are not looked up");
+    assert!(
+        streamed
+            .conclude(ours, None, streamed.second(&first(&streamed, &planted), None, &mut std::iter::empty()).expect("nothing"))
+            .is_err()
+    );
+}

@@ -1,0 +1,61 @@
+"""Arrays of any library as NumPy's, without a copy where that can be."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ._native import ArrayError
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Doubles: TypeAlias = npt.NDArray[np.float64]
+Tokens: TypeAlias = npt.NDArray[np.uint32]
+Counts: TypeAlias = npt.NDArray[np.uint64]
+
+ArrayLike: TypeAlias = Any
+"""A NumPy array, anything that speaks DLPack (torch, JAX, CuPy's on the CPU), or nested lists."""
+
+
+def view(array: ArrayLike) -> npt.NDArray[Any]:
+    """The array as NumPy's: the same memory for NumPy and for DLPack on the CPU, a copy of lists."""
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "__dlpack__"):
+        if getattr(array, "requires_grad", False):
+            array = array.detach()
+        try:
+            return np.from_dlpack(array)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise ArrayError(f"this array cannot be read through DLPack ({error}): bring it to the CPU as float32 first") from error
+    return np.asarray(array)
+
+
+def floats(array: ArrayLike, name: str, axes: int) -> Floats:
+    """`float32` without gaps; copied only where it is not that already."""
+    found = view(array)
+    if found.ndim != axes or found.dtype.kind not in "fiu":
+        raise ArrayError(f"`{name}` has {found.ndim} axes of {found.dtype}, {axes} of numbers were expected")
+    return np.ascontiguousarray(found, dtype=np.float32)
+
+
+def tokens(array: ArrayLike, name: str, axes: int) -> Tokens:
+    """Token numbers; what is no number from 0 on is refused."""
+    return _whole(array, name, axes, np.dtype(np.uint32)).astype(np.uint32, copy=False)
+
+
+def counts(array: ArrayLike, name: str) -> Counts:
+    """Lengths."""
+    return _whole(array, name, 1, np.dtype(np.uint64)).astype(np.uint64, copy=False)
+
+
+def _whole(array: ArrayLike, name: str, axes: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    found = view(array)
+    if found.ndim != axes or (found.dtype.kind not in "iu" and found.size > 0):
+        raise ArrayError(f"`{name}` has {found.ndim} axes of {found.dtype}, {axes} of whole numbers were expected")
+    if found.dtype == kind:
+        return np.ascontiguousarray(found)
+    if found.size > 0 and (int(found.min()) < 0 or int(found.max()) > np.iinfo(kind).max):
+        raise ArrayError(f"`{name}` holds {found.min()} to {found.max()}: numbers from 0 to {np.iinfo(kind).max} were expected")
+    return np.ascontiguousarray(found.astype(kind))

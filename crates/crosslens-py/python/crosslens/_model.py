@@ -1,0 +1,196 @@
+"""Models and recordings by path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from . import _native
+from ._components import Estimator, Path, Shrinkage, Sums
+from ._explanation import Explanation, Head
+from ._native import SentenceError
+from ._progress import Bar, Progress
+
+Texts: TypeAlias = "str | Sequence[str] | None"
+_SEED = 1_000_003
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What a model wrote."""
+
+    text: str
+    tokens: list[int]
+    score: float
+    """Log probability, by length where it was searched with beams; NaN for a run."""
+
+
+def load(path: Path, *, self_attention: bool = False) -> Model:
+    """Opens the folder of a run, a Hugging Face folder (Marian, BART, T5 and their kin), or a recording.
+
+    With `self_attention`, heads of a pretrained model's encoder and decoder that look at themselves are explained too.
+    """
+    return Model(_native.Model(path, self_attention))
+
+
+class Model:
+    """Something whose attention can be explained."""
+
+    def __init__(self, native: _native.Model) -> None:
+        self._native = native
+
+    @property
+    def kind(self) -> str:
+        """`run`, `pretrained`, `imported` or `recording`."""
+        return self._native.kind
+
+    @property
+    def description(self) -> str:
+        """What it is, in words."""
+        return self._native.description
+
+    @property
+    def sites(self) -> list[tuple[str, int, int]]:
+        """Kind, layer and head of every attention head that is explained."""
+        return self._native.sites()
+
+    def explain(
+        self,
+        src: Texts = None,
+        tgt: Texts = None,
+        *,
+        corpus: Path | None = None,
+        n_sentences: int | None = None,
+        seed: int = _SEED,
+        components: Sums | None = None,
+        control: bool = False,
+        estimator: Estimator = "paper",
+        shrinkage: Shrinkage = None,
+        held_out: bool = False,
+        k: int = 1,
+        bootstrap: int = 0,
+        causal: int = 1000,
+        rerun: Literal["recorded", "live", "free"] = "recorded",
+        samples: int = 8,
+        rank: Literal["drift", "coverage", "entropy", "loss"] | None = None,
+        geometry: bool = False,
+        n_threads: int = 0,
+        progress: Progress = None,
+    ) -> Explanation:
+        """Says how the model forms its attention, over sentences.
+
+        These are `src` (with `tgt`, or else what the model writes by itself), the lines of `corpus`, or the model's own: a run draws
+        `n_sentences` fresh ones of its task, a recording has its own. `components` are sums to fit from (`Model.fit`) instead of those of the
+        sentences explained. The options are those of `crosslens explain`; `causal` sentences are run again with attention changed.
+        """
+        options: dict[str, object] = {
+            "estimator": estimator,
+            "shrinkage": shrinkage,
+            "held_out": held_out,
+            "k": k,
+            "bootstrap": bootstrap,
+            "seed": seed,
+            "causal": causal,
+            "rerun": rerun,
+            "samples": samples,
+            "rank": rank,
+            "geometry": geometry,
+            "n_threads": n_threads,
+        }
+        with Bar(progress) as tell:
+            sums = None if components is None else components._sums
+            return Explanation(
+                self._native.explain(_pairs(src, tgt), corpus, n_sentences, seed, sums, control, options, tell)
+            )
+
+    def heads(
+        self,
+        corpus: Path | None = None,
+        *,
+        src: Texts = None,
+        tgt: Texts = None,
+        n_sentences: int | None = None,
+        bootstrap: int = 100,
+        causal: int = 200,
+        seed: int = _SEED,
+        n_threads: int = 0,
+        progress: Progress = None,
+    ) -> list[Head]:
+        """The atlas: every head with what drives it. Components are fitted on one half of the sentences, heads explained on the other."""
+        return self.explain(
+            src,
+            tgt,
+            corpus=corpus,
+            n_sentences=n_sentences,
+            held_out=True,
+            bootstrap=bootstrap,
+            causal=causal,
+            seed=seed,
+            n_threads=n_threads,
+            progress=progress,
+        ).heads
+
+    def fit(
+        self,
+        src: Texts = None,
+        tgt: Texts = None,
+        *,
+        corpus: Path | None = None,
+        n_sentences: int | None = None,
+        seed: int = _SEED,
+        shard: tuple[int, int] = (1, 1),
+        n_threads: int = 0,
+        progress: Progress = None,
+    ) -> Sums:
+        """Sums the states of sentences, or of one shard of them, `(number, of)` counted from 1; sums of all shards add up."""
+        with Bar(progress) as tell:
+            return Sums(self._native.fit(_pairs(src, tgt), corpus, n_sentences, seed, shard, n_threads, tell))
+
+    def record(
+        self,
+        path: Path,
+        src: Texts = None,
+        tgt: Texts = None,
+        *,
+        corpus: Path | None = None,
+        n_sentences: int | None = None,
+        seed: int = _SEED,
+        keep_attention: int = 100,
+        overwrite: bool = False,
+        n_threads: int = 0,
+        progress: Progress = None,
+    ) -> Model:
+        """Records states, tokens and score maps to a folder, with the attention of the first `keep_attention` sentences; opens it."""
+        with Bar(progress) as tell:
+            self._native.record(path, _pairs(src, tgt), corpus, n_sentences, seed, keep_attention, overwrite, n_threads, tell)
+        return load(path)
+
+    def translate(
+        self,
+        text: str,
+        *,
+        beams: int | None = None,
+        n_best: int = 1,
+        max_tokens: int | None = None,
+        length_penalty: float | None = None,
+    ) -> list[Translation]:
+        """What it writes for a text, the best first; options that are not given are those in the model's files."""
+        return [Translation(*found) for found in self._native.translate(text, beams, n_best, max_tokens, length_penalty)]
+
+    def __repr__(self) -> str:
+        return f"Model({self.kind}: {self.description})"
+
+
+def _pairs(src: Texts, tgt: Texts) -> list[tuple[str, str | None]] | None:
+    if src is None:
+        if tgt is not None:
+            raise SentenceError("a target needs its source")
+        return None
+    sources = [src] if isinstance(src, str) else list(src)
+    if tgt is None:
+        return [(source, None) for source in sources]
+    targets = [tgt] if isinstance(tgt, str) else list(tgt)
+    if len(sources) != len(targets):
+        raise SentenceError(f"there are {len(sources)} sources and {len(targets)} targets")
+    return list(zip(sources, targets, strict=True))

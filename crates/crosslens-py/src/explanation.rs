@@ -1,0 +1,122 @@
+//! What was found, as a value.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crosslens_lab::analysis::explain::{Explained, Options};
+use crosslens_lab::analysis::heads::Head;
+use crosslens_lab::analysis::page::Page;
+use crosslens_lab::analysis::{Description, Sums};
+use numpy::PyArrayDyn;
+use pyo3::prelude::*;
+
+use crate::arrays::shaped;
+use crate::errors::Failure;
+
+/// A report and the sentences that show it.
+#[pyclass(module = "crosslens._native", frozen)]
+pub(crate) struct Explanation {
+    explained: Explained,
+    under: Option<Under>,
+}
+
+/// What an explanation was made under, where it can be merged with another.
+#[derive(Clone)]
+pub(crate) struct Under {
+    pub(crate) description: Arc<Description>,
+    pub(crate) given: Arc<Vec<Sums>>,
+    pub(crate) options: Options,
+}
+
+impl Explanation {
+    pub(crate) fn new(explained: Explained, under: Option<Under>) -> Self {
+        Self { explained, under }
+    }
+}
+
+type Matrix<'py> = Bound<'py, PyArrayDyn<f32>>;
+
+#[pymethods]
+impl Explanation {
+    /// The report, as `docs/report.schema.json` describes it.
+    fn report_json(&self) -> String {
+        self.explained.report.to_json()
+    }
+
+    /// Every head with its label.
+    fn heads_json(&self) -> String {
+        serde_json::to_string(&Head::all(&self.explained.report)).expect("a head has string keys")
+    }
+
+    #[getter]
+    fn n_samples(&self) -> usize {
+        self.explained.samples.sentences.len()
+    }
+
+    /// The words of one sentence: source, fed, predicted and, if known, target.
+    #[expect(clippy::type_complexity, reason = "four lists of words")]
+    fn words(&self, sample: usize) -> Result<(Vec<String>, Vec<String>, Vec<String>, Option<Vec<String>>), Failure> {
+        let samples = &self.explained.samples;
+        let sentence = &self.sample(sample)?.sentence;
+        let source = sentence.source.iter().map(|&token| samples.source.name(token).into_owned()).collect();
+        let of = |tokens: &[u32]| tokens.iter().map(|&token| samples.target.name(token).into_owned()).collect();
+        Ok((source, of(&sentence.fed), of(&sentence.predicted), sentence.target.as_deref().map(of)))
+    }
+
+    /// Attention `[query, key]`, pieces `[piece, query, key]` and the bias of positions of one sentence at one site.
+    fn matrices<'py>(
+        &self,
+        py: Python<'py>,
+        sample: usize,
+        site: usize,
+    ) -> Result<(Matrix<'py>, Matrix<'py>, Option<Matrix<'py>>), Failure> {
+        let sample = self.sample(sample)?;
+        let &(n_queries, n_keys) = sample.shapes.get(site).ok_or_else(|| Failure::array(format!("there is no site {site}")))?;
+        let pieces = sample.pieces[site].clone();
+        let n_pieces = pieces.len() / (n_queries * n_keys).max(1);
+        let bias = sample.bias.get(site).filter(|bias| !bias.is_empty());
+        Ok((
+            shaped(py, sample.attention[site].clone(), &[n_queries, n_keys])?,
+            shaped(py, pieces, &[n_pieces, n_queries, n_keys])?,
+            bias.map(|bias| shaped(py, bias.clone(), &[n_queries, n_keys])).transpose()?,
+        ))
+    }
+
+    /// The page that shows it, one file that needs no network.
+    fn html(&self, py: Python<'_>, name: &str) -> String {
+        py.detach(|| Page::new().title(name).report(name, &self.explained.report, &self.explained.samples).html())
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+        py.detach(|| Ok(self.explained.clone().save(&path)?))
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> Result<Self, Failure> {
+        py.detach(|| Ok(Self::new(Explained::load(&path, usize::MAX)?, None)))
+    }
+
+    /// The explanation of the sentences of both.
+    fn merged(&self, py: Python<'_>, other: &Self) -> Result<Self, Failure> {
+        let (Some(under), Some(others)) = (&self.under, &other.under) else {
+            return Err(Failure::merge(
+                "only explanations made under the same components add up: explain both with the same components=, and neither from a file",
+            ));
+        };
+        py.detach(|| {
+            let is_same = Arc::ptr_eq(&under.given, &others.given) || under.given == others.given;
+            if !is_same || under.description.model_hash != others.description.model_hash {
+                return Err(Failure::merge("the two were made under other components or of other models"));
+            }
+            let merged = self.explained.merge(&other.explained, &under.description, &under.given, &under.options)?;
+            Ok(Self::new(merged, Some(under.clone())))
+        })
+    }
+}
+
+impl Explanation {
+    fn sample(&self, number: usize) -> Result<&crosslens_lab::analysis::explain::Sample, Failure> {
+        let sentences = &self.explained.samples.sentences;
+        sentences.get(number).ok_or_else(|| Failure::array(format!("there is no sentence {number}: {} are kept", sentences.len())))
+    }
+}

@@ -1,0 +1,34 @@
+"""What the tests share: one small trained run, and the models that need PyTorch only where it is asked for."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+import crosslens
+
+HEAVY = {"test_torch.py": ("torch", "transformers"), "test_ray.py": ("ray", "torch", "transformers")}
+"""Files that need more than NumPy. With CROSSLENS_HEAVY=1 their absence is a failure and not a reason to skip."""
+
+collect_ignore = [
+    file
+    for file, needed in HEAVY.items()
+    if os.environ.get("CROSSLENS_HEAVY") != "1" and any(importlib.util.find_spec(name) is None for name in needed)
+]
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network that has learnt a little of one-to-one."""
+    out = tmp_path_factory.mktemp("runs") / "one-to-one"
+    trained = crosslens.train("one-to-one", out, arch="aed", seed=3, steps=40, progress=False)
+    assert trained.steps == 40
+    return out
+
+
+@pytest.fixture(scope="session")
+def model(run: Path) -> crosslens.Model:
+    return crosslens.load(run)

@@ -1,0 +1,190 @@
+"""Sums and fits against an independent NumPy program, and what may never be believed of arrays."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosslens
+from crosslens._arrays import floats, view
+
+CASES = sorted((Path(__file__).parents[2] / "crosslens-analysis/tests/golden/cases").glob("*.safetensors"))
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays and scalars of a case; see crosslens-analysis/tests/golden/make_analysis.py."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    scalars = json.loads(header.pop("__metadata__")["scalars"])
+    kinds = {"F64": np.float64, "I64": np.int64, "F32": np.float32}
+    arrays = {}
+    for name, entry in header.items():
+        start, end = entry["data_offsets"]
+        arrays[name] = np.frombuffer(data[8 + size + start : 8 + size + end], kinds[entry["dtype"]]).reshape(entry["shape"])
+    return arrays, scalars
+
+
+def padded(rows: Any, lengths: Any) -> Any:
+    """Sentence after sentence to `[sentence, step, …]`."""
+    made = np.zeros((len(lengths), int(lengths.max()), *rows.shape[1:]), dtype=rows.dtype)
+    for sentence, (end, length) in enumerate(zip(np.cumsum(lengths), lengths, strict=True)):
+        made[sentence, :length] = rows[end - length : end]
+    return made
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("side", ["key", "query"])
+def test_fits_are_those_of_an_independent_program(path: Path, side: str) -> None:
+    arrays, scalars = read(path)
+    lengths = arrays[f"{scalars[f'{side}_side']}_lengths"]
+    states = padded(arrays[f"{side}_states"], lengths).astype(np.float32)
+    tokens = padded(arrays[f"{side}_tokens"], lengths)
+    components = crosslens.Components(states.shape[2])
+    for sentence in range(0, len(lengths), 3):
+        part = slice(sentence, sentence + 3)
+        components.add(states[part], tokens[part], lengths[part])
+    for estimator in ("paper", "joint"):
+        fit = components.fit(estimator=estimator)
+        np.testing.assert_array_equal(fit.tokens, arrays[f"{side}.seen"])
+        np.testing.assert_allclose(fit.temporal, arrays[f"{estimator}.{side}.temporal"], atol=1e-9)
+        np.testing.assert_allclose(fit.input, arrays[f"{estimator}.{side}.input"], atol=1e-9)
+        variance = arrays[f"{side}.variance"]
+        found = [fit.variance.time, fit.variance.token, fit.variance.shared, fit.variance.rest]
+        np.testing.assert_allclose(found, [*variance[:3], variance[3 if estimator == "paper" else 4]], atol=1e-9)
+    residual = fit.residual(states, tokens)
+    parts = fit.temporal[None, : states.shape[1]] + fit.input_of(tokens) + residual
+    np.testing.assert_allclose(parts, states, atol=1e-12)
+
+
+def some(seed: int = 0, n: int = 20, steps: int = 7, d: int = 5) -> tuple[Any, Any, Any]:
+    random = np.random.default_rng(seed)
+    states = random.normal(size=(n, steps, d)).astype(np.float32)
+    return states, random.integers(0, 11, size=(n, steps)), random.integers(1, steps + 1, size=n)
+
+
+def sums(states: Any, tokens: Any, lengths: Any) -> crosslens.Components:
+    made = crosslens.Components(states.shape[2])
+    made.add(states, tokens, lengths)
+    return made
+
+
+def test_the_paper_s_estimator_is_two_means() -> None:
+    states, tokens, lengths = some()
+    fit = sums(states, tokens, lengths).fit("paper")
+    valid = np.arange(states.shape[1])[None] < lengths[:, None]
+    mu = np.stack([states[valid[:, t], t].astype(np.float64).mean(0) for t in range(states.shape[1])])
+    np.testing.assert_allclose(fit.temporal, mu, atol=1e-12)
+    for token, chi in zip(fit.tokens, fit.input, strict=True):
+        places = valid & (tokens == token)
+        np.testing.assert_allclose(chi, (states.astype(np.float64) - mu)[places].mean(0), atol=1e-12)
+
+
+def test_parts_of_a_corpus_add_up_to_the_whole(tmp_path: Path) -> None:
+    states, tokens, lengths = some()
+    whole = sums(states, tokens, lengths)
+    parts = [sums(states[part], tokens[part], lengths[part]) for part in (slice(0, 7), slice(7, 13), slice(13, 20))]
+    parts[1] = pickle.loads(pickle.dumps(parts[1]))
+    parts[2].save(tmp_path / "part.stats.safetensors")
+    parts[2] = crosslens.Components.load(tmp_path / "part.stats.safetensors")
+    merged = parts[0] + parts[1] + parts[2]
+    assert merged.n_states == whole.n_states == lengths.sum()
+    assert parts[0].n_states == lengths[:7].sum(), "adding changes neither side"
+    np.testing.assert_allclose(merged.fit("joint").temporal, whole.fit("joint").temporal, atol=1e-12)
+    merged.merge(merged)
+    assert merged.n_states == 2 * whole.n_states
+
+
+def test_equal_sums_are_equal_and_survive_pickling() -> None:
+    first, second = sums(*some()), sums(*some(seed=1))
+    assert first == sums(*some()) and first != second
+    assert pickle.loads(pickle.dumps(first)) == first
+
+
+def test_arrays_are_not_copied() -> None:
+    states, tokens, _ = some()
+    assert view(states) is states and np.shares_memory(floats(states, "states", 3), states)
+
+    class OfAnotherLibrary:
+        def __dlpack__(self, **options: Any) -> Any:
+            return states.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return states.__dlpack_device__()
+
+    assert np.shares_memory(floats(OfAnotherLibrary(), "states", 3), states)
+    a, b = crosslens.Components(5), crosslens.Components(5)
+    a.add(OfAnotherLibrary(), tokens)
+    b.add(states, tokens)
+    assert a == b
+
+
+def test_python_runs_on_while_sums_are_made() -> None:
+    states = np.ones((400, 100, 512), dtype=np.float32)
+    tokens = np.zeros((400, 100), dtype=np.uint32)
+    components = crosslens.Components(512)
+    ticks: list[float] = []
+
+    def work() -> None:
+        for _ in range(10):
+            components.add(states, tokens)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    while worker.is_alive():
+        ticks.append(time.perf_counter())
+        time.sleep(0.001)
+    started = ticks[0]
+    assert components.n_states == 400_000
+    # Were Python held, there would be one tick for each call at most.
+    assert len(ticks) > 20, (len(ticks), time.perf_counter() - started)
+
+
+@pytest.mark.parametrize(
+    ("states", "tokens", "lengths", "what"),
+    [
+        (np.ones((2, 3, 4)), np.zeros((2, 3), int), None, "dimensions"),
+        (np.ones((2, 3)), np.zeros((2, 3), int), None, "axes"),
+        (np.ones((2, 3, 5)), np.zeros((3, 2), int), None, "tokens"),
+        (np.ones((2, 3, 5)), -np.ones((2, 3), int), None, "from 0"),
+        (np.ones((2, 3, 5)), np.full((2, 3), 2**32), None, "from 0"),
+        (np.ones((2, 3, 5)), np.full((2, 3), 2**32 - 1), None, "token"),
+        (np.ones((2, 3, 5)), np.zeros((2, 3), int), [3, 4], "lengths"),
+        (np.ones((2, 3, 5)), np.zeros((2, 3), int), [3], "lengths"),
+        (np.ones((2, 3, 5)), np.zeros((2, 3)), None, "whole numbers"),
+        (np.full((2, 3, 5), np.nan), np.zeros((2, 3), int), None, "finite"),
+        (np.array([["a"]]), np.zeros((2, 3), int), None, "axes"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(states: Any, tokens: Any, lengths: Any, what: str) -> None:
+    components = crosslens.Components(5)
+    with pytest.raises(crosslens.ArrayError, match=what):
+        components.add(states, tokens, lengths)
+    assert components.n_states == 0
+
+
+def test_other_failures_have_their_own_exceptions(tmp_path: Path) -> None:
+    components = crosslens.Components(5)
+    with pytest.raises(crosslens.FitError, match="no states"):
+        components.fit()
+    with pytest.raises(crosslens.ConfigError, match="estimator"):
+        components.fit("best")  # type: ignore[arg-type]
+    with pytest.raises(crosslens.ConfigError, match="shrinkage"):
+        components.fit(shrinkage="much")  # type: ignore[arg-type]
+    with pytest.raises(crosslens.MergeError, match="dimensions"):
+        components.merge(crosslens.Components(4))
+    with pytest.raises(crosslens.ArrayError):
+        crosslens.Components(0)
+    with pytest.raises(crosslens.FileError, match="nothing"):
+        crosslens.Components.load(tmp_path / "nothing.stats.safetensors")
+    (tmp_path / "bad.stats.safetensors").write_bytes(b"\xff" * 64)
+    with pytest.raises(crosslens.FileError, match="bad"):
+        crosslens.Components.load(tmp_path / "bad.stats.safetensors")
+    assert issubclass(crosslens.FitError, crosslens.CrosslensError)

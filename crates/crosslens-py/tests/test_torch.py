@@ -1,0 +1,193 @@
+"""PyTorch models recorded while they run, against the native loader and against NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch_models as made
+
+import crosslens
+import crosslens.torch
+
+pytestmark = pytest.mark.heavy
+N = 40
+
+
+@pytest.mark.parametrize("family", ["t5", "bart", "marian"])
+@pytest.mark.parametrize("padding_side", ["right", "left"])
+def test_shares_are_those_of_the_native_loader(family: str, padding_side: str, tmp_path: Path) -> None:
+    if padding_side == "left" and family != "t5":
+        pytest.skip("positions of this family count padding")
+    model = made.seq2seq(family)
+    made.save(model, tmp_path)
+    sources, targets = made.sentences(N)
+    native = crosslens.load(tmp_path, self_attention=True).explain(sources, targets, causal=0, progress=False)
+    batches = made.batches(sources, targets, 7, padding_side)
+    found = crosslens.torch.explain(model, batches, self_attention=True, tokenizer=made.tokenizer())
+    assert found.n_sentences == native.n_sentences == N
+    for kind in ("cross", "encoder-self", "decoder-self"):
+        ours, theirs = found.shares_of(kind), native.shares_of(kind)
+        assert len(ours) == len(theirs) == 2
+        for layer, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            np.testing.assert_allclose(a, b, atol=1e-4, err_msg=f"{kind}, layer {layer}")
+    for mine, other in zip(found.attentions, native.attentions, strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-4)
+    assert found.words(0).source == native.words(0).source and found.words(0).fed == native.words(0).fed
+    assert found.report["task"]["loss"] == pytest.approx(native.report["task"]["loss"], abs=1e-4)
+    for site in found.report["sites"]:
+        assert site["error"]["attention"] is not None and site["error"]["attention"] < 1e-4, "the model's own weights were compared"
+
+
+def test_fused_attention_is_put_back(tmp_path: Path) -> None:
+    model = made.seq2seq("bart")
+    model.set_attn_implementation("sdpa")
+    with crosslens.torch.record(model) as recorder, torch.no_grad():
+        model(**made.batches(*made.sentences(4), 4)[0])
+    assert model.config._attn_implementation == "sdpa" and recorder.n_sentences == 4
+    assert all(not module._forward_hooks and not module._forward_pre_hooks for module in model.modules())
+
+
+def test_whisper_s_frames_are_explained() -> None:
+    model = made.whisper()
+    torch.manual_seed(0)
+    frames = torch.randn(3, 8, 24)
+    tokens = torch.randint(3, 40, (3, 6))
+    found = crosslens.torch.explain(model, [{"input_features": frames, "decoder_input_ids": tokens}])
+    assert found.attentions[0].shape == (3, 2, 6, 12)
+    with torch.no_grad():
+        model.set_attn_implementation("eager")
+        theirs = model(input_features=frames, decoder_input_ids=tokens, output_attentions=True).cross_attentions
+    for a, b in zip(found.attentions, theirs, strict=True):
+        np.testing.assert_allclose(a, b.numpy(), atol=1e-5)
+
+
+def pairs(n: int) -> list[dict[str, Any]]:
+    torch.manual_seed(5)
+    calls = []
+    for _ in range(n):
+        lengths = torch.randint(3, 9, (4,))
+        calls.append({"source": torch.randint(0, 20, (4, 8)), "target": torch.randint(0, 20, (4, 5)), "lengths": lengths})
+    return calls
+
+
+def read(given: Any) -> crosslens.torch.Batch:
+    mask = torch.arange(given["source"].shape[1])[None] < given["lengths"][:, None]
+    return crosslens.torch.Batch(given["source"], given["target"], source_mask=mask)
+
+
+def test_a_hand_written_network_is_explained() -> None:
+    torch.manual_seed(6)
+    model = made.HandWritten().eval()
+    with torch.no_grad():
+        model.attention.in_proj_weight.mul_(4)
+    calls = pairs(6)
+    found = crosslens.torch.explain(model, calls, read=read, keep=24)
+    assert [(site.kind, site.layer, site.head) for site in found.sites] == [("cross", 0, head) for head in range(3)]
+    shares = found.shares[0]
+    np.testing.assert_allclose(shares.sum((1, 2)), 1.0, atol=1e-5)
+
+    # The centred shares of the first head once more, from nothing but the definitions.
+    states, queries, tokens_k, tokens_q = [], [], [], []
+    with torch.no_grad():
+        for call in calls:
+            keys, last = model.reads(model.words(call["source"].t()))
+            asks, _ = model.writes(model.words(call["target"].t()), last)
+            for sentence in range(4):
+                length = int(call["lengths"][sentence])
+                states.append(keys[:length, sentence].double().numpy())
+                queries.append(asks[:, sentence].double().numpy())
+                tokens_k.append(call["source"][sentence, :length].numpy())
+                tokens_q.append(call["target"][sentence].numpy())
+    weights, biases = model.attention.in_proj_weight.detach().double().numpy(), model.attention.in_proj_bias.detach().double().numpy()
+    (mu_q, chi_q), (mu_k, chi_k) = _means(queries, tokens_q), _means(states, tokens_k)
+    covariance, variance = np.zeros((3, 3)), 0.0
+    for state, query, of_k, of_q in zip(states, queries, tokens_k, tokens_q, strict=True):
+        parts = []
+        for h, tokens, mu, chi, rows in ((query, of_q, mu_q, chi_q, slice(0, 4)), (state, of_k, mu_k, chi_k, slice(12, 16))):
+            inputs = np.stack([chi[token] for token in tokens])
+            split = [mu[: len(h)], inputs, h - mu[: len(h)] - inputs]
+            mapped = [part @ weights[rows].T for part in split]
+            mapped[0] = mapped[0] + biases[rows]
+            parts.append(mapped)
+        terms = np.array([[q @ k.T / 2.0 for k in parts[1]] for q in parts[0]])
+        score = terms.sum((0, 1))
+        deviation = score - score.mean(-1, keepdims=True)
+        variance += (deviation**2).mean(-1).sum()
+        covariance += (terms * deviation).mean(-1).sum(-1)
+    np.testing.assert_allclose(shares[0], covariance / variance, atol=1e-4)
+
+
+def _means(rows: list[Any], tokens: list[Any]) -> tuple[Any, dict[int, Any]]:
+    steps = max(len(row) for row in rows)
+    mu = np.stack([np.mean([row[t] for row in rows if len(row) > t], axis=0) for t in range(steps)])
+    places: dict[int, list[Any]] = {}
+    for row, words in zip(rows, tokens, strict=True):
+        for step, (state, word) in enumerate(zip(row, words, strict=True)):
+            places.setdefault(int(word), []).append(state - mu[step])
+    return mu, {word: np.mean(left, axis=0) for word, left in places.items()}
+
+
+def test_nn_transformer_is_explained_with_its_self_attention() -> None:
+    torch.manual_seed(8)
+    model = made.Transformer().eval()
+    found = crosslens.torch.explain(model, pairs(5), read=read, self_attention=True)
+    kinds = [site.kind for site in found.sites]
+    assert kinds.count("cross") == kinds.count("encoder-self") == kinds.count("decoder-self") == 4
+    for kind in ("cross", "encoder-self", "decoder-self"):
+        for layer in found.shares_of(kind):
+            np.testing.assert_allclose(layer.sum((1, 2)), 1.0, atol=1e-5)
+    assert torch.backends.mha.get_fastpath_enabled(), "PyTorch's own settings are put back"
+    own = found.decoder_attentions[0][0, 0]
+    assert not np.triu(own, 1).any(), "a decoder sees no step to come"
+
+
+def test_attention_that_fits_no_score_map_is_named() -> None:
+    torch.manual_seed(9)
+    model = made.Rotary().eval()
+    with pytest.raises(crosslens.ExplainError, match=r"module `attention` .* differs by"):
+        crosslens.torch.explain(model, pairs(1), read=read)
+    assert not model.attention.q._forward_hooks, "hooks are gone"
+
+
+def test_models_that_cannot_be_recorded_say_why() -> None:
+    model = made.seq2seq("bart")
+    batch = made.batches(*made.sentences(2), 2)[0]
+    with pytest.raises(crosslens.ExplainError, match="no attention"):
+        crosslens.torch.record(torch.nn.Linear(2, 2))
+    with pytest.raises(crosslens.ExplainError, match="training mode"), crosslens.torch.record(model.train()):
+        pass
+    model.eval()
+    with pytest.raises(crosslens.CrosslensError), crosslens.torch.record(model), torch.no_grad():
+        model.generate(batch["input_ids"], max_new_tokens=4, num_beams=1)
+    with pytest.raises(crosslens.ArrayError, match="twice"):
+        crosslens.torch.explain(model, iter([batch]))
+    with crosslens.torch.record(model) as recorder, torch.no_grad():
+        model(**batch)
+    with pytest.raises(crosslens.ExplainError, match="both passes"):
+        recorder.explain()
+
+
+def test_a_recording_is_written_beside(tmp_path: Path) -> None:
+    model = made.seq2seq("marian")
+    batches = made.batches(*made.sentences(N), 9)
+    with crosslens.torch.record(model, path=tmp_path / "recording") as recorder, torch.no_grad():
+        for batch in batches:
+            model(**batch)
+    with recorder.again(), torch.no_grad():
+        for batch in batches:
+            model(**batch)
+    found, recorded = recorder.explain(), crosslens.load(tmp_path / "recording").explain(progress=False)
+    for a, b in zip(found.shares, recorded.shares, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    assert list(recorder.sums) == ["cross.0", "encoder", "cross.1"]
+
+
+def test_torch_s_memory_is_read_where_it_lies() -> None:
+    from crosslens._arrays import floats
+
+    tensor = torch.randn(3, 4, 5, requires_grad=True)
+    assert floats(tensor, "states", 3).ctypes.data == tensor.data_ptr()

@@ -1,0 +1,153 @@
+"""Tiny random models for the tests: transformers' in folders with a tokenizer, and networks written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import nn
+
+WORDS = [f"w{number}" for number in range(30)]
+PAD, END, UNKNOWN, BEGIN = 0, 1, 2, 3
+
+
+def tokenizer() -> Any:
+    vocabulary = {word: place for place, word in enumerate(["<pad>", "</s>", "<unk>", "<s>", *WORDS])}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", END)])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", bos_token="<s>"
+    )
+
+
+def seq2seq(family: str) -> Any:
+    """A model of a family whose attention is far from uniform."""
+    torch.manual_seed({"t5": 1, "bart": 2, "marian": 3}[family])
+    n_words = 4 + len(WORDS)
+    special = {"pad_token_id": PAD, "eos_token_id": END, "bos_token_id": BEGIN}
+    if family == "t5":
+        config: Any = transformers.T5Config(
+            vocab_size=n_words, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, decoder_start_token_id=PAD, **special
+        )
+        model: Any = transformers.T5ForConditionalGeneration(config)
+    else:
+        sizes = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32}
+        heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 64}
+        start = END if family == "bart" else PAD
+        kinds: Any = {
+            "bart": (transformers.BartConfig, transformers.BartForConditionalGeneration),
+            "marian": (transformers.MarianConfig, transformers.MarianMTModel),
+        }
+        make_config, make = kinds[family]
+        config = make_config(vocab_size=n_words, decoder_start_token_id=start, forced_eos_token_id=None, **sizes, **heads, **special)
+        model = make(config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 2 and "embed_positions" not in name:
+                parameter.normal_(0, 0.4)
+    return model.eval()
+
+
+def whisper() -> Any:
+    torch.manual_seed(4)
+    config = transformers.WhisperConfig(
+        vocab_size=40, num_mel_bins=8, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
+        encoder_ffn_dim=32, decoder_ffn_dim=32, max_source_positions=12, max_target_positions=20, pad_token_id=0, bos_token_id=1,
+        eos_token_id=2, decoder_start_token_id=1,
+    )  # fmt: skip
+    return transformers.WhisperForConditionalGeneration(config).eval()
+
+
+def save(model: Any, folder: Path) -> None:
+    model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+
+
+def sentences(n: int) -> tuple[list[str], list[str]]:
+    """Sources and targets of different lengths."""
+    made = torch.Generator().manual_seed(7)
+
+    def text() -> str:
+        length = int(torch.randint(3, 9, (1,), generator=made))
+        return " ".join(WORDS[int(word)] for word in torch.randint(0, len(WORDS), (length,), generator=made))
+
+    return [text() for _ in range(n)], [text() for _ in range(n)]
+
+
+def batches(sources: list[str], targets: list[str], size: int, padding_side: str = "right") -> list[dict[str, Any]]:
+    made = []
+    for first in range(0, len(sources), size):
+        given, wanted = tokenizer(), tokenizer()
+        given.padding_side = padding_side
+        batch = dict(given(sources[first : first + size], return_tensors="pt", padding=True, return_token_type_ids=False))
+        labels = wanted(targets[first : first + size], return_tensors="pt", padding=True)["input_ids"]
+        batch["labels"] = labels.masked_fill(labels == PAD, -100)
+        made.append(batch)
+    return made
+
+
+class HandWritten(nn.Module):
+    """Two recurrent layers and `nn.MultiheadAttention` between them; time first, as PyTorch has it by default."""
+
+    def __init__(self, n_words: int = 20, d: int = 12, n_heads: int = 3) -> None:
+        super().__init__()
+        self.words = nn.Embedding(n_words, d)
+        self.reads, self.writes = nn.GRU(d, d), nn.GRU(d, d)
+        self.attention = nn.MultiheadAttention(d, n_heads)
+        self.readout = nn.Linear(2 * d, n_words)
+
+    def forward(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        states, last = self.reads(self.words(source.t()))
+        queries, _ = self.writes(self.words(target.t()), last)
+        padding = torch.arange(source.shape[1])[None] >= lengths[:, None]
+        context, _ = self.attention(queries, states, states, key_padding_mask=padding)
+        made: torch.Tensor = self.readout(torch.cat([queries, context], -1)).transpose(0, 1)
+        return made
+
+
+class Transformer(nn.Module):
+    """`nn.Transformer` with learned positions."""
+
+    def __init__(self, n_words: int = 20, d: int = 16) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(n_words, d), nn.Embedding(32, d)
+        self.transformer = nn.Transformer(d, 2, 2, 2, 32, batch_first=True)
+
+    def embed(self, tokens: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = 3 * self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
+        return made
+
+    def forward(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        padding = torch.arange(source.shape[1])[None] >= lengths[:, None]
+        mask = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        made: torch.Tensor = self.transformer(
+            self.embed(source), self.embed(target), tgt_mask=mask, src_key_padding_mask=padding, memory_key_padding_mask=padding
+        )
+        return made
+
+
+class Rotary(HandWritten):
+    """Attention that turns its queries by their position before it compares them."""
+
+    class Attention(nn.Module):
+        def __init__(self, d: int) -> None:
+            super().__init__()
+            self.num_heads = 1
+            self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+
+        def forward(self, queries: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+            turned = self.q(queries) * torch.cos(torch.arange(queries.shape[1]))[None, :, None]
+            made: torch.Tensor = self.o((turned @ self.k(states).transpose(1, 2)).softmax(-1) @ self.v(states))
+            return made
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = Rotary.Attention(12)
+
+    def forward(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.attention(self.words(target), self.words(source))
+        return made

@@ -1,0 +1,155 @@
+//! The Python package: built as a wheel, installed into environments of its own, tested and type-checked there.
+//!
+//! Environments are kept in the user's cache folder and made anew when their list of packages changes. The light one has NumPy and what
+//! tests need; the heavy one PyTorch, transformers and Ray, some gigabytes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail};
+
+use crate::steps::Outcome;
+
+const FOLDER: &str = "crates/crosslens-py";
+/// Oldest Python the package is made for, as pyproject.toml says.
+const OLDEST: (u32, u32) = (3, 10);
+/// Tells the tests that nothing heavy may be missing; tests/conftest.py reads it.
+const HEAVY: &str = "CROSSLENS_HEAVY";
+
+/// What is wanted of the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) offline: bool,
+    pub(crate) heavy: bool,
+}
+
+/// Builds the wheel and runs everything that Python can prove about it.
+pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
+    let Some(python) = find_python() else {
+        bail!("there is no Python {}.{} or later with venv: install one (Debian: python3-venv)", OLDEST.0, OLDEST.1);
+    };
+    let light = match Environment::ensure(root, &python, "light", wanted.offline)? {
+        Ok(environment) => environment,
+        Err(reason) => return Ok(Outcome::Skipped(format!("{reason}: nothing of the Python package is tested"))),
+    };
+    let wheel = light.build(root)?;
+    light.install(&wheel)?;
+    light.run(root, &["-m", "pytest"], &[])?;
+    light.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens"), &format!("{FOLDER}/tests")], &[])?;
+    light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
+
+    if !wanted.heavy {
+        let what = "test_torch.py and test_ray.py: PyTorch, transformers and Ray were left out by --without heavy";
+        println!("\n*** NOT TESTED: {what} ***\n");
+        return Ok(Outcome::Skipped(what.to_owned()));
+    }
+    match Environment::ensure(root, &python, "heavy", wanted.offline)? {
+        Ok(heavy) => {
+            heavy.install(&wheel)?;
+            let files = ["test_torch.py", "test_ray.py"].map(|file| format!("{FOLDER}/tests/{file}"));
+            heavy.run(root, &["-m", "pytest", &files[0], &files[1]], &[(HEAVY, "1")])?;
+            Ok(Outcome::Passed)
+        }
+        Err(reason) => {
+            println!("\n*** NOT TESTED: PyTorch, transformers and Ray: {reason} ***\n");
+            Ok(Outcome::Skipped(format!("{reason}: what needs PyTorch, transformers and Ray is not tested")))
+        }
+    }
+}
+
+/// The first Python that is new enough.
+fn find_python() -> Option<PathBuf> {
+    let (major, minor) = OLDEST;
+    let program = format!("import sys, venv, ensurepip; sys.exit(sys.version_info < ({major}, {minor}))");
+    let is_fit = |name: &&str| {
+        let mut call = Command::new(name);
+        call.args(["-c", &program]).stdout(Stdio::null()).stderr(Stdio::null());
+        call.status().is_ok_and(|status| status.success())
+    };
+    ["python3", "python"].iter().find(|name| is_fit(name)).map(PathBuf::from)
+}
+
+/// A virtual environment with the packages of one list.
+struct Environment {
+    folder: PathBuf,
+}
+
+impl Environment {
+    /// Makes it, or takes the one that is there; the inner error says why it stays missing.
+    fn ensure(root: &Path, python: &Path, name: &str, offline: bool) -> Result<Result<Self, String>> {
+        let list = root.join(FOLDER).join(format!("requirements-{name}.txt"));
+        let wanted = fs::read_to_string(&list).with_context(|| format!("cannot read `{}`", list.display()))?;
+        let environment = Self { folder: cache_folder()?.join(format!("python-{name}")) };
+        let stamp = environment.folder.join("crosslens-requirements.txt");
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && environment.python().exists() {
+            return Ok(Ok(environment));
+        }
+        if offline {
+            return Ok(Err(format!("{} is not there and --offline downloads nothing", environment.folder.display())));
+        }
+        println!("making the {name} environment in {} (once)", environment.folder.display());
+        let start = Instant::now();
+        if environment.folder.exists() {
+            fs::remove_dir_all(&environment.folder).with_context(|| format!("cannot remove `{}`", environment.folder.display()))?;
+        }
+        run(Command::new(python).args(["-m", "venv"]).arg(&environment.folder))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        if let Err(error) = run(Command::new(environment.python()).args(pip).arg(&list)) {
+            let cure = if name == "heavy" { "; --without heavy does without" } else { "" };
+            bail!("{error:#}: the packages of `{}` cannot be installed{cure}", list.display());
+        }
+        fs::write(&stamp, wanted).with_context(|| format!("cannot write `{}`", stamp.display()))?;
+        println!("the {name} environment took {:.0} s", start.elapsed().as_secs_f64());
+        Ok(Ok(environment))
+    }
+
+    fn python(&self) -> PathBuf {
+        self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+    }
+
+    /// Builds the wheel as tests are built, so that it shares their compiled crates.
+    fn build(&self, root: &Path) -> Result<PathBuf> {
+        let out = root.join("target/python");
+        if out.exists() {
+            fs::remove_dir_all(&out).with_context(|| format!("cannot remove `{}`", out.display()))?;
+        }
+        let maturin = ["-m", "maturin", "build", "--quiet", "--profile", "dev", "--auditwheel", "skip", "--out"];
+        run(Command::new(self.python()).args(maturin).arg(&out).current_dir(root))?;
+        let wheels = fs::read_dir(&out).with_context(|| format!("cannot read `{}`", out.display()))?;
+        let is_wheel = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");
+        let found = wheels.filter_map(|entry| entry.ok().map(|entry| entry.path())).find(is_wheel);
+        found.with_context(|| format!("maturin left no wheel in `{}`", out.display()))
+    }
+
+    fn install(&self, wheel: &Path) -> Result<()> {
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall"];
+        run(Command::new(self.python()).args(pip).arg(wheel))
+    }
+
+    fn run(&self, root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+        println!("$ python {}", arguments.join(" "));
+        run(Command::new(self.python()).args(arguments).envs(environment.iter().copied()).current_dir(root))
+    }
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let shown = format!("{} {}", command.get_program().to_string_lossy(), words(command));
+    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` ended with {status}");
+    }
+    Ok(())
+}
+
+fn words(command: &Command) -> String {
+    command.get_args().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Where environments are kept.
+fn cache_folder() -> Result<PathBuf> {
+    let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
+    Ok(folder.context("neither XDG_CACHE_HOME nor HOME says where environments may be kept")?.join("crosslens"))
+}
