@@ -136,7 +136,6 @@ fn what_cannot_be_done_is_said_with_what_can() {
     let folder = folder.path();
     snapshot("imported without corpus", folder, &["explain", "w.safetensors"]);
     snapshot("imported report", folder, &["report", "w.safetensors"]);
-    snapshot("imported serve", folder, &["serve", "mine"]);
     snapshot("imported record samples", folder, &["record", "mine", "--samples", "3", "-o", "rec"]);
     snapshot("imported attend nothing", folder, &["attend", "mine", "-o", "x.json"]);
     snapshot("imported attend terms", folder, &["attend", "mine", "--source", "a", "--terms", "-o", "x.json"]);
