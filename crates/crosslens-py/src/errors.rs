@@ -122,7 +122,6 @@ raised_as! {
     TotalsError => MergeError,
     ExplainError => ExplainError_,
     Config => ConfigError,
-    RecordRunError => ExplainError_,
     Reproduce => ReproduceError,
 }
 
@@ -131,6 +130,15 @@ impl From<AttendError> for Failure {
         match error {
             AttendError::Sums(_) | AttendError::Fit(_) | AttendError::Split(_) | AttendError::NoAttention => Self::explain(message(&error)),
             _ => Self::sentence(message(&error)),
+        }
+    }
+}
+
+impl From<RecordRunError> for Failure {
+    fn from(error: RecordRunError) -> Self {
+        match error {
+            RecordRunError::Recording(error) => error.into(),
+            error => Self::explain(message(&error)),
         }
     }
 }

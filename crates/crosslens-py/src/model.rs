@@ -211,7 +211,7 @@ impl Model {
             },
             Opened::Model(model) => {
                 let words = own_words(model, text, 0)?;
-                Ok(vec![(words.join(" "), tokens(model.task.target_vocabulary(), "target", &words.join(" "))?, f64::NAN)])
+                Ok(vec![(words.join(" "), own_tokens(model, &words), f64::NAN)])
             }
             Opened::Recording(_) => Err(self.cannot_write()),
         })
@@ -265,11 +265,10 @@ impl Chosen {
         };
         let pair = |(source, target): &Text| {
             let target = match target {
-                Some(target) => target.clone(),
-                None => own_words(model, source, n_threads)?.join(" "),
+                Some(target) => tokens(model.task.target_vocabulary(), "target", target)?,
+                None => own_tokens(model, &own_words(model, source, n_threads)?),
             };
-            let source = tokens(model.task.source_vocabulary(), "source", source)?;
-            Ok(Pair { source, target: tokens(model.task.target_vocabulary(), "target", &target)? })
+            Ok(Pair { source: tokens(model.task.source_vocabulary(), "source", source)?, target })
         };
         Ok(Sentences::Listed(texts.iter().map(pair).collect::<Result<_, Failure>>()?))
     }
@@ -305,6 +304,11 @@ impl Chosen {
 fn own_words(model: &TrainedModel, source: &str, n_threads: usize) -> Result<Vec<String>, Failure> {
     let options = AttendOptions { n_threads, ..AttendOptions::default() };
     Ok(model.attend(Sentence::Source(source), &options, &mut |_| ())?.predicted)
+}
+
+/// The tokens of words a run wrote itself, exactly: it may not have come to an end.
+fn own_tokens(model: &TrainedModel, words: &[String]) -> Vec<Token> {
+    words.iter().filter_map(|word| model.task.target_vocabulary().token(word)).collect()
 }
 
 fn tokens(vocabulary: &Vocabulary, side: &str, text: &str) -> Result<Vec<Token>, Failure> {

@@ -53,9 +53,10 @@ def test_a_sentence_is_explained_with_and_without_a_target(model: crosslens.Mode
     own = model.explain(text, causal=0, progress=False)
     assert own.n_sentences == 1 and own.words(0).source == source
     assert own.words(0).predicted == written.split()
-    given = model.explain([text, text], [written, written], causal=0, progress=False)
-    assert given.n_sentences == 2
-    np.testing.assert_allclose(given.shares[0], own.shares[0], atol=1e-9)
+    # A target that is given ends where sentences end, even where the model did not come to that.
+    once, twice = (model.explain([text] * n, [written] * n, causal=0, progress=False) for n in (1, 2))
+    assert twice.n_sentences == 2
+    np.testing.assert_allclose(twice.shares[0], once.shares[0], atol=1e-9)
 
 
 def test_a_recording_gives_the_same_shares(model: crosslens.Model, explained: crosslens.Explanation, tmp_path: Path) -> None:
