@@ -99,7 +99,8 @@ export class RebuiltLines {
   /** Does the rest in slices; `told` hears when all is there, unless other pieces are chosen before, or `isWanted` says no. */
   finish(isWanted, told) {
     const turn = this.turn;
-    const idle = globalThis.requestIdleCallback ?? ((work) => setTimeout(work, 16));
+    // A busy browser is given the rest anyway, a slice at a time.
+    const idle = globalThis.requestIdleCallback ? (work) => requestIdleCallback(work, { timeout: 50 }) : (work) => setTimeout(work, 16);
     const slice = () => {
       if (turn !== this.turn || !isWanted()) return;
       const end = performance.now() + SLICE_MS;

@@ -41,6 +41,7 @@ pub const RECIPES: &[Recipe] = &[
     recipe!("escan", Ao, "escan-ao"),
     recipe!("escan", Bahdanau, "escan-bahdanau"),
     recipe!("escan", Luong, "escan-luong"),
+    recipe!("translation", Aed, "translation-aed"),
 ];
 
 impl Recipe {

@@ -112,7 +112,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), TextError> {
 
 fn remove(path: &Path) -> Result<(), TextError> {
     match std::fs::remove_file(path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+        Err(source) if !matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             Err(TextError::Io { action: "remove", path: path.to_owned(), source })
         }
         _ => Ok(()),

@@ -8,7 +8,7 @@ const SEED: u64 = 11;
 
 /// `(L(θ + hd) − L(θ − hd)) / 2h`.
 fn slope(config: &NetworkConfig, weights: &[f64], direction: &[f64], feeding: Feeding) -> f64 {
-    const H: f64 = 1e-5;
+    const H: f64 = 2e-6;
     let (network, pairs) = (network(config), pairs(4, 4, SEED));
     let mut engine = Engine::new(1).expect("one thread");
     let mut loss = |sign: f64| {

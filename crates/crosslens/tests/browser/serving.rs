@@ -109,7 +109,7 @@ fn a_model_of_another_program_is_asked_with_a_corpus_and_without() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::copy(WEIGHTS, folder.path().join("w.safetensors")).expect("a copy");
-    let words: String = (0..40u8).map(|i| format!("{}{}{}\n", char::from(b'a' + i % 26), char::from(b'a' + i * 7 % 26), "ing")).collect();
+    let words: String = (0..40u8).map(|i| format!("{}{}ing\n", char::from(b'a' + i % 26), char::from(b'a' + i % 26 * 7 % 26))).collect();
     std::fs::write(folder.path().join("words.txt"), words).expect("a corpus");
     browser.window(1280, 1000, "light");
 

@@ -65,7 +65,7 @@ fn bad_input_is_refused() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {seen}");
         assert!(seen.contains(says) && output.stdout.is_empty(), "{arguments:?}: {seen}");
     };
-    refused(&[], 2, "<DIR|REC|report.json>");
+    refused(&[], 2, "<DIR|MODEL|REC|report.json>");
     refused(&["nowhere"], 1, "there is no `nowhere`");
     refused(&["missing.json"], 1, "missing.json");
     refused(&["other.json"], 1, "`other.json` has the schema `something/1`");

@@ -104,7 +104,9 @@ impl<F: Real> Steps<F> {
         let Stepping { reading, hook, .. } = stepping;
         let (d, context, step) = (network.config.hidden, reading.context, self.step);
         self.sentences.truncate(tokens.len());
-        self.looks.resize_with(tokens.len(), Vec::new);
+        if self.looks.len() < tokens.len() {
+            self.looks.resize_with(tokens.len(), Vec::new);
+        }
         self.looks.iter_mut().for_each(Vec::clear);
         if step == self.room {
             self.grow(d);
