@@ -41,7 +41,7 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
 
     if !wanted.heavy {
-        let what = "test_torch.py and test_ray.py: PyTorch, transformers and Ray were left out by --without heavy";
+        let what = "test_torch.py and test_ray.py: PyTorch, transformers and Ray are needed for them; --with heavy installs them";
         println!("\n*** NOT TESTED: {what} ***\n");
         return Ok(Outcome::Skipped(what.to_owned()));
     }
@@ -97,7 +97,7 @@ impl Environment {
         run(Command::new(python).args(["-m", "venv"]).arg(&environment.folder))?;
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
         if let Err(error) = run(Command::new(environment.python()).args(pip).arg(&list)) {
-            let cure = if name == "heavy" { "; --without heavy does without" } else { "" };
+            let cure = if name == "heavy" { "; without --with heavy it is not needed" } else { "" };
             bail!("{error:#}: the packages of `{}` cannot be installed{cure}", list.display());
         }
         fs::write(&stamp, wanted).with_context(|| format!("cannot write `{}`", stamp.display()))?;

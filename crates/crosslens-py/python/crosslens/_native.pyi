@@ -7,6 +7,12 @@ from typing import Any, TypeAlias, TypedDict, final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "ArrayError", "ConfigError", "CrosslensError", "Description", "ExplainError", "Explanation", "FileError",
+    "First", "FitError", "MergeError", "Model", "ModelSums", "OpenError", "ReproduceError", "Second", "SecondPass",
+    "SentenceError", "StateSums", "TrainError", "Writer", "__version__", "conclude", "reproduce", "train",
+]
+
 __version__: str
 
 _Path: TypeAlias = str | os.PathLike[str]
