@@ -222,7 +222,7 @@ impl Task for CorpusTask {
         self.listed.pair(split, seed, index)
     }
 
-    /// Sentences of like length: those of [`POOL_BATCHES`] batches are sorted, cut into batches, and the batches taken in a random order.
+    /// Sentences of like length: those of 32 batches are sorted, cut into batches, and the batches taken in a random order.
     fn batch(&self, split: Split, seed: u64, first: u64, n_pairs: usize, pairs: &mut Vec<Pair>) {
         pairs.clear();
         let n = n_pairs as u64;
