@@ -146,9 +146,6 @@ impl PretrainedModel {
         options: &AlignOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Aligned, AlignError> {
-        if let Some(gold) = gold.filter(|gold| gold.len() != pairs.len()) {
-            return Err(AlignError::OtherGold { gold: gold.len(), sentences: pairs.len() });
-        }
         let encoded: Vec<Encoded> = pairs.iter().enumerate().map(|(number, pair)| self.encode(number, pair)).collect::<Result<_, _>>()?;
         let wanted = Wanted { kinds: vec![SiteKind::Cross], states: false, answers: false };
         let subject =
@@ -183,9 +180,6 @@ impl TrainedModel {
         options: &AlignOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Aligned, AlignError> {
-        if let Some(gold) = gold.filter(|gold| gold.len() != pairs.len()) {
-            return Err(AlignError::OtherGold { gold: gold.len(), sentences: pairs.len() });
-        }
         let subject = self.subject(options.n_threads).map_err(AlignError::Threads)?;
         if subject.description().sites.is_empty() {
             return Err(AlignError::NoAttention);
@@ -249,6 +243,9 @@ fn align(
     options: &AlignOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Aligned, AlignError> {
+    if let Some(gold) = gold.filter(|gold| gold.len() != encoded.len()) {
+        return Err(AlignError::OtherGold { gold: gold.len(), sentences: encoded.len() });
+    }
     let places: Vec<(usize, usize)> = subject.description().sites.iter().map(|site| (site.layer, site.head)).collect();
     let n_passes = if options.heads == AlignHeads::Auto && places.len() > 1 { 2 } else { 1 };
     let all = encoded.len() as u64 * n_passes;

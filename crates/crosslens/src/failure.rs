@@ -382,7 +382,12 @@ impl From<SentenceFileError> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        Self::of(&error)
+        let failure = Self::of(&error);
+        match error {
+            WriteError::NoEnd => failure.hint("crosslens attend RUN --source TEXT, or a network of the task translation or of a corpus"),
+            WriteError::NoAttention => failure.hint("leave --replace-unknown out"),
+            _ => failure,
+        }
     }
 }
 

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use crosslens_lab::analysis::corpus::CorpusSpec;
 use crosslens_lab::network::{Cell, Family, NetworkConfig, Score};
 use crosslens_lab::recipes::{TASKS, corpus_config, corpus_defaults, default_config, is_shipped, with_family};
-use crosslens_lab::tasks::CorpusConfig;
+use crosslens_lab::tasks::{CorpusConfig, TaskConfig};
 use crosslens_lab::text::Units;
 use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Schedule, Trained, read_config};
 use crosslens_lab::train_recorded;
@@ -91,6 +91,7 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
     let what = arguments.what.as_deref().unwrap_or("one-to-one");
     let Choice { name, config, file } = choose(what, arguments)?;
     let folder = new_folder(&name, arguments)?;
+    announce_reading(arguments, &config);
     let prepared = Run::prepare(config.clone(), folder.clone()).map_err(Failure::from);
     let run = prepared.map_err(|failure| file.iter().fold(failure, |failure, file| failure.in_file(file)))?;
     announce(arguments, &config, &run, &folder);
@@ -126,6 +127,7 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(steps) = arguments.steps {
         config.training.steps = steps;
     }
+    announce_reading(arguments, &config);
     let run = Run::prepare_again(config.clone(), folder.clone()).map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
@@ -240,6 +242,15 @@ fn new_folder(name: &str, arguments: &Arguments) -> Result<RunFolder, Failure> {
 
 fn style(arguments: &Arguments) -> Style {
     if arguments.quiet { Style::Off } else { arguments.progress }
+}
+
+/// A large corpus takes a while before the first bar moves.
+fn announce_reading(arguments: &Arguments, config: &RunConfig) {
+    if let TaskConfig::Corpus(corpus) = &config.task
+        && style(arguments) == Style::Auto
+    {
+        output::note(&format!("reading {} and cutting it into tokens", corpus.train));
+    }
 }
 
 fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFolder) {
