@@ -1,8 +1,9 @@
 //! What the fuzz targets do with their input. `crates/crosslens-analysis/tests/recording/corpus.rs` does the same with the committed seeds,
 //! so that a target that does not compile, and a seed that panics, fail the ordinary tests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crosslens_analysis::corpus::{CorpusError, CorpusSpec, Filter};
 use crosslens_analysis::{Recording, RecordingError, Stats, StatsError};
 
 /// Opens a recording of one shard and reads it.
@@ -34,6 +35,49 @@ pub fn stats(input: &[u8]) -> Option<Result<usize, StatsError>> {
     let path = folder.path().join("x.stats.safetensors");
     std::fs::write(&path, input).ok()?;
     Some(Stats::load_merged(&[&path, &path]).map(|stats| stats.streams.len()))
+}
+
+/// Reads a corpus of lines with a tab, packed or not; returns how many pairs are kept.
+pub fn corpus_tsv(input: &[u8]) -> Option<Result<usize, CorpusError>> {
+    corpus(&[input], |paths| CorpusSpec::Tsv(paths[0].clone()))
+}
+
+/// Reads a corpus of lines of JSON, packed or not.
+pub fn corpus_jsonl(input: &[u8]) -> Option<Result<usize, CorpusError>> {
+    corpus(&[input], |paths| CorpusSpec::Jsonl(paths[0].clone()))
+}
+
+/// Reads a catalogue as translators write it.
+pub fn corpus_po(input: &[u8]) -> Option<Result<usize, CorpusError>> {
+    corpus(&[input], |paths| CorpusSpec::Po(paths[0].clone()))
+}
+
+/// Reads a compiled catalogue.
+pub fn corpus_mo(input: &[u8]) -> Option<Result<usize, CorpusError>> {
+    corpus(&[input], |paths| CorpusSpec::Mo(paths[0].clone()))
+}
+
+/// Reads two aligned files: the length of the first (u16, little-endian), the first, the second.
+pub fn corpus_aligned(input: &[u8]) -> Option<Result<usize, CorpusError>> {
+    let (length, files) = input.split_first_chunk::<2>()?;
+    let (source, target) = files.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    corpus(&[source, target], |paths| CorpusSpec::Aligned { source: paths[0].clone(), target: paths[1].clone() })
+}
+
+/// Reads a corpus to its end. Whatever is in it, a pair that is kept is two lines with something in each.
+fn corpus(files: &[&[u8]], spec: impl FnOnce(&[PathBuf]) -> CorpusSpec) -> Option<Result<usize, CorpusError>> {
+    let folder = tempfile::tempdir().ok()?;
+    let paths: Vec<PathBuf> = (0..files.len()).map(|number| folder.path().join(number.to_string())).collect();
+    for (path, bytes) in paths.iter().zip(files) {
+        std::fs::write(path, bytes).ok()?;
+    }
+    let read = spec(&paths).open(&Filter::default()).and_then(|reader| reader.read_all(&mut |_| ()));
+    Some(read.map(|(pairs, report)| {
+        let is_line = |text: &str| !text.trim().is_empty() && !text.contains(['\n', '\r', '\t']);
+        assert!(pairs.iter().all(|pair| is_line(&pair.source) && is_line(&pair.target)), "no lines: {pairs:?}");
+        assert_eq!(pairs.len() as u64, report.kept());
+        pairs.len()
+    }))
 }
 
 /// How many sentences there are, after all of them were read.

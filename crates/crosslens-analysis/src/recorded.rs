@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Linear, Site, Token};
+use crate::{Linear, Signal, Site, Token};
 
 /// The two sides of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,8 +119,10 @@ impl Description {
 pub struct Recorded {
     /// Its number in the corpus.
     pub number: u64,
-    /// What the encoder read.
+    /// What the encoder read; of a sound or a picture, the code of each step.
     pub source: Vec<Token>,
+    /// The sound or picture, where the source is one and the model is at hand; files do not keep it.
+    pub signal: Option<Signal>,
     /// What the decoder read, step by step.
     pub fed: Vec<Token>,
     /// What it found likeliest at each step; empty where that is not known.

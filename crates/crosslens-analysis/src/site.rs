@@ -108,7 +108,7 @@ pub enum ScoreMap {
         /// Often `1/√d`.
         scale: f32,
         /// Added to the score as it is.
-        position_bias: Option<RelativeBias>,
+        position_bias: Option<PositionBias>,
     },
     /// `Σ_i v_i tanh((W z + U h + b)_i)`; `b` is the key map's bias.
     Additive {
@@ -139,11 +139,50 @@ impl ScoreMap {
     }
 
     /// The bias of positions, if there is one.
-    pub fn position_bias(&self) -> Option<&RelativeBias> {
+    pub fn position_bias(&self) -> Option<&PositionBias> {
         match self {
             Self::Projected { position_bias, .. } => position_bias.as_ref(),
             _ => None,
         }
+    }
+}
+
+/// A score of the two positions alone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PositionBias {
+    /// By the distance along a sentence or a sound.
+    Distance(RelativeBias),
+    /// By the distance in a picture.
+    Grid(GridBias),
+}
+
+impl PositionBias {
+    /// The bias of one pair of steps.
+    pub fn at(&self, query: usize, key: usize) -> f32 {
+        match self {
+            Self::Distance(bias) => bias.at(query, key),
+            Self::Grid(bias) => bias.at(query, key),
+        }
+    }
+
+    /// Its values, whatever they belong to.
+    pub fn values(&self) -> &[f32] {
+        match self {
+            Self::Distance(bias) => &bias.values,
+            Self::Grid(bias) => &bias.values,
+        }
+    }
+}
+
+impl From<RelativeBias> for PositionBias {
+    fn from(bias: RelativeBias) -> Self {
+        Self::Distance(bias)
+    }
+}
+
+impl From<GridBias> for PositionBias {
+    fn from(bias: GridBias) -> Self {
+        Self::Grid(bias)
     }
 }
 
@@ -162,5 +201,69 @@ impl RelativeBias {
         let distance = key as i64 - query as i64;
         let place = (distance - self.lowest).clamp(0, self.values.len() as i64 - 1);
         self.values[place as usize]
+    }
+}
+
+/// A score of how many rows and columns of a picture lie between query and key. Step 0 is no patch of it; the patches follow row by row.
+///
+/// ```text
+/// value[(r_q − r_k + rows − 1)·(2·columns − 1) + (c_q − c_k + columns − 1)]    of two patches
+/// value[n − 3], value[n − 2], value[n − 1]                                      of step 0 to a patch, a patch to it, it to itself
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct GridBias {
+    /// Rows of patches, from 1.
+    pub rows: usize,
+    /// Patches of a row, from 1.
+    pub columns: usize,
+    /// As many as [`GridBias::n_values`] says.
+    pub values: Vec<f32>,
+}
+
+impl GridBias {
+    /// How many values a grid needs; nothing where they cannot be counted.
+    pub fn n_values(rows: usize, columns: usize) -> Option<usize> {
+        let twice = |n: usize| n.checked_mul(2)?.checked_sub(1);
+        twice(rows)?.checked_mul(twice(columns)?)?.checked_add(3)
+    }
+
+    /// The bias of one pair of steps; those beyond the picture count as in its last row.
+    pub fn at(&self, query: usize, key: usize) -> f32 {
+        let special = self.values.len() - 3;
+        let place = match (query.checked_sub(1), key.checked_sub(1)) {
+            (None, None) => special + 2,
+            (Some(_), None) => special + 1,
+            (None, Some(_)) => special,
+            (Some(query), Some(key)) => {
+                let [of_query, of_key] = [query, key].map(|patch| ((patch / self.columns).min(self.rows - 1), patch % self.columns));
+                let (down, right) = (of_query.0 + self.rows - 1 - of_key.0, of_query.1 + self.columns - 1 - of_key.1);
+                down * (2 * self.columns - 1) + right
+            }
+        };
+        self.values[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `BeitRelativePositionBias.generate_relative_position_index((2, 3))` of transformers 5.22, its values numbered.
+    #[test]
+    fn a_grid_is_looked_up_by_rows_and_columns() {
+        let n = GridBias::n_values(2, 3).expect("a small grid");
+        let bias = GridBias { rows: 2, columns: 3, values: (0..n).map(|place| place as f32).collect() };
+        let row = |query: usize| (0..7).map(|key| bias.at(query, key)).collect::<Vec<_>>();
+        assert_eq!(n, 18);
+        assert_eq!(row(0), [17.0, 15.0, 15.0, 15.0, 15.0, 15.0, 15.0]);
+        assert_eq!(row(1), [16.0, 7.0, 6.0, 5.0, 2.0, 1.0, 0.0]);
+        assert_eq!(row(6), [16.0, 14.0, 13.0, 12.0, 9.0, 8.0, 7.0]);
+    }
+
+    #[test]
+    fn a_grid_that_cannot_be_counted_has_no_values() {
+        assert_eq!(GridBias::n_values(usize::MAX, 2), None);
+        assert_eq!(GridBias::n_values(0, 2), None);
+        assert_eq!(GridBias::n_values(1, 1), Some(4));
     }
 }

@@ -10,6 +10,8 @@ use crate::{Pair, Token, Vocabulary};
 const MAX_LINE: u64 = 1 << 20;
 /// Most pairs that are held.
 const MAX_PAIRS: usize = 1 << 22;
+/// Most lines that are read, empty ones among them.
+const MAX_LINES: usize = 1 << 24;
 
 /// Why a file of pairs cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -76,30 +78,36 @@ pub fn read_pairs(path: &Path, source: Words<'_>, target: Words<'_>) -> Result<V
             }
         }
         let [source, target] = sides;
-        Ok(Pair { source, target })
+        Ok(Pair::new(source, target))
     })
 }
 
 /// What `parse` makes of each line, without its end; empty lines are passed over. What it says is wrong is said with file and line.
-pub fn read_lines<T>(path: &Path, mut parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TsvError> {
+///
+/// Memory: one line of a megabyte, and what is made of four million; more lines than sixteen million are refused, empty as they may be.
+pub fn read_lines<T>(path: &Path, parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TsvError> {
+    read_some_lines(path, MAX_LINES, parse)
+}
+
+fn read_some_lines<T>(path: &Path, max_lines: usize, mut parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TsvError> {
     let unreadable = |source| TsvError::Io { path: path.to_owned(), source };
     let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
     let mut parsed = Vec::new();
-    let mut line = String::new();
+    let mut line = Vec::new();
     for number in 1.. {
         let wrong = |what: String| TsvError::Line { path: path.to_owned(), line: number, what };
         line.clear();
-        let n_read = reader.by_ref().take(MAX_LINE + 1).read_line(&mut line).map_err(|error| match error.kind() {
-            std::io::ErrorKind::InvalidData => wrong("it is not UTF-8".into()),
-            _ => unreadable(error),
-        })?;
+        let n_read = reader.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line).map_err(unreadable)?;
         if n_read == 0 {
             break;
         }
         if n_read as u64 > MAX_LINE {
             return Err(wrong(format!("it is longer than {MAX_LINE} bytes")));
         }
-        let text = line.trim_end_matches(['\r', '\n']);
+        if number > max_lines {
+            return Err(wrong(format!("there are more than {max_lines} lines")));
+        }
+        let text = std::str::from_utf8(&line).map_err(|_| wrong("it is not UTF-8".into()))?.trim_end_matches(['\r', '\n']);
         if text.trim().is_empty() {
             continue;
         }
@@ -127,7 +135,7 @@ mod tests {
     #[test]
     fn lines_become_pairs_and_ends_are_added() {
         let pairs = read(b"a b\tb\r\n\nb <eos>\ta a\n").expect("two pairs");
-        assert_eq!(pairs, [Pair { source: vec![0, 1, 2], target: vec![1, 2] }, Pair { source: vec![1, 2], target: vec![0, 0, 2] }]);
+        assert_eq!(pairs, [Pair::new(vec![0, 1, 2], vec![1, 2]), Pair::new(vec![1, 2], vec![0, 0, 2])]);
     }
 
     #[test]
@@ -138,9 +146,23 @@ mod tests {
         assert_eq!(read(b"\n\n").expect_err("nothing"), "`FILE` holds no pair");
     }
 
+    /// Also where the limit falls into a letter.
     #[test]
     fn an_endless_line_is_not_read_to_its_end() {
-        let long = vec![b'a'; 3 << 20];
-        assert!(read(&long).expect_err("too long").contains("longer than"));
+        for long in ["a".repeat(3 << 20), "é".repeat(3 << 19), format!("a{}", "é".repeat(3 << 19))] {
+            assert!(read(long.as_bytes()).expect_err("too long").contains("line 1: it is longer than"));
+        }
+        let long = [b"a ".repeat(60_000), b"\tb\n".to_vec()].concat();
+        assert_eq!(read(&long).expect("a pair of 120 kB")[0].source.len(), 60_001);
+    }
+
+    #[test]
+    fn an_endless_run_of_empty_lines_ends() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "a\n\n\n\n").expect("written");
+        let some = |max_lines| read_some_lines(file.path(), max_lines, |line| Ok(line.to_owned()));
+        assert_eq!(some(4).expect("four lines"), ["a"]);
+        let error = some(3).expect_err("there is one more").to_string();
+        assert!(error.ends_with("line 4: there are more than 3 lines"), "{error}");
     }
 }

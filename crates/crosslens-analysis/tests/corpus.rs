@@ -1,8 +1,9 @@
 //! Corpora as users have them: whole files, what is kept of them and what is said about the rest.
 
+use std::io::Write as _;
 use std::path::Path;
 
-use crosslens_analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, Filter, Reason};
+use crosslens_analysis::corpus::{BytesRead, CorpusError, CorpusReport, CorpusSpec, Filter, MAX_PLACES, Reason};
 
 struct Folder(tempfile::TempDir);
 
@@ -51,6 +52,49 @@ fn bad_lines_are_counted_and_good_ones_kept() {
     );
     let (pairs, _) = folder.read("x.tsv", &Filter { dedupe: false, max_pairs: Some(2), ..Filter::default() }).expect("two pairs");
     assert_eq!(pairs, ["a cat=un chat@1", "a cat=un chat@7"]);
+}
+
+/// Nothing is kept of the second half, and still it is heard of.
+#[test]
+fn how_far_reading_is_is_told_in_bytes() {
+    let good: String = (0..1000).map(|number| format!("a {number}\tb {number}\n")).collect();
+    let bad = "no tab\n".repeat(3000);
+    let line = |number: usize| format!("{{\"source\": \"a {number}\", \"target\": \"b\"}}\n");
+    let po: String = (0..1000).map(|number| format!("msgid \"a {number}\"\nmsgstr \"b\"\n\n")).collect();
+    let files = [
+        ("x.tsv", format!("{good}{bad}")),
+        ("x.jsonl", (0..1000).map(line).collect()),
+        ("x.po", po),
+        ("a.en", "a\nb\n".repeat(2000)),
+        ("b.fr", "c\nd\n".repeat(2000)),
+    ];
+    let folder = Folder::new(&files.each_ref().map(|(name, text)| (*name, text.as_bytes())));
+    for names in ["x.tsv", "x.jsonl", "x.po", "a.en,b.fr"] {
+        let total: u64 = files.iter().filter(|(name, _)| names.contains(name)).map(|(_, text)| text.len() as u64).sum();
+        let mut told = Vec::new();
+        let reader = folder.spec(names).open(&Filter::default()).expect("a corpus");
+        let (pairs, report) = reader.read_all(&mut |bytes| told.push(bytes)).expect("it is read");
+        assert_eq!(pairs.len() as u64, report.kept(), "{names}");
+        assert!(told.len() >= 4 && told.windows(2).all(|two| two[0].done <= two[1].done), "{names}: {told:?}");
+        assert_eq!(told.last(), Some(&BytesRead { done: total, total }), "{names}");
+    }
+    let error = folder.spec("x.tsv").open(&Filter { min_words: 9, ..Filter::default() }).expect("a corpus").read_all(&mut |_| ());
+    assert!(matches!(error, Err(CorpusError::Empty { .. })), "nothing is kept");
+}
+
+/// 3 million empty lines in 3 kB, a line of 100 kB and one of 40 MB: all counted, and none of them kept.
+#[test]
+fn endless_lines_and_endless_emptiness_are_counted() {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let line = |n_bytes: usize| [vec![b'x'; n_bytes], b"\ty\n".to_vec()].concat();
+    for part in [vec![b'\n'; 3_000_000], line(100_000), line(40 << 20), b"a cat\tun chat\n".to_vec()] {
+        packed.write_all(&part).expect("into memory");
+    }
+    let folder = Folder::new(&[("x.tsv.gz", &packed.finish().expect("into memory"))]);
+    let (pairs, report) = folder.read("x.tsv.gz", &Filter::default()).expect("one pair");
+    assert_eq!(pairs, ["a cat=un chat@3000003"]);
+    assert_eq!((report.dropped(Reason::Blank).count, report.dropped(Reason::OverlongLine).count), (3_000_000, 2));
+    assert_eq!(report.dropped(Reason::Blank).first.len(), MAX_PLACES);
 }
 
 #[test]

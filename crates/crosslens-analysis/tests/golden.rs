@@ -71,6 +71,7 @@ impl Case {
                     lowest: self.scalars["lowest"].as_i64().expect("a bias has a lowest distance"),
                     values: values.iter().map(|&x| x as f32).collect(),
                 });
+                let position_bias = position_bias.map(Into::into);
                 ScoreMap::Projected { query: self.linear("query"), key: self.linear("key"), scale, position_bias }
             }
             "additive" => {

@@ -59,6 +59,8 @@ function scheme(isDark) {
     parts: [bytes(0.54 + lift, 0.14, 250), bytes(0.77 + lift, 0.15, 75), bytes(0.64 + lift, 0.14, 350)].map(hex),
     // Not those of the parts: what a state is of is another matter than which stream it belongs to.
     streams: [bytes(0.56 + lift, 0.11, 165), bytes(0.52 + lift, 0.17, 300), bytes(0.6 + lift, 0.12, 30), bytes(0.6, 0.02, 270)].map(hex),
+    // On a picture of any colour.
+    overlay: hex(bytes(0.58, 0.23, 15)),
     paper: isDark ? hex(bytes(0.2, 0.01, 270)) : "#ffffff",
     ink: hex(bytes(isDark ? 0.95 : 0.24, 0.01, 270)),
     muted: hex(bytes(isDark ? 0.72 : 0.52, 0.012, 270)),

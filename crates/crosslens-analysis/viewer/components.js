@@ -5,6 +5,7 @@ import { colours } from "./colours.js";
 import { change, state, stateNumber } from "./state.js";
 import { downloads } from "./download.js";
 import { heading, nothing } from "./parts.js";
+import { codeExamples } from "./scene.js";
 
 const LAYERS = [
   ["paths", "positions", "the temporal component of every step, joined by a line"],
@@ -59,6 +60,7 @@ export function componentsView(main, context) {
 /** Points in space on a canvas. */
 class Cloud {
   constructor(context, geometry, frame) {
+    this.entry = context.entry;
     this.frame = geometry.frames[frame];
     this.streams = geometry.streams.filter((stream) => stream.frame === frame);
     this.points = pointsOf(geometry, frame, this.frame);
@@ -258,7 +260,7 @@ class Cloud {
   point(point, x, y) {
     if (point === this.near) return;
     this.near = point;
-    this.tip.textContent = point ? `${point.title} · ${point.stream}` : "";
+    fill(this.tip, point && `${point.title} · ${point.stream}`, point?.layer === "inputs" && codeExamples(this.entry, point.name));
     this.tip.classList.toggle("on", Boolean(point));
     if (point) {
       this.tip.style.left = `${Math.min(x + 12, this.width - 150)}px`;

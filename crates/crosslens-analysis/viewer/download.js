@@ -17,13 +17,13 @@ function save(name, blob) {
   say(`${name} was handed to the browser's downloads`);
 }
 
-function xml(text) {
+/** Text as it may stand in a figure. */
+export function xml(text) {
   return String(text).replace(/[&<>"']/g, (sign) => `&#${sign.codePointAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "");
 }
 
 /** A matrix as an SVG figure. */
 export function matrixSvg({ matrix, rows, columns, kind, largest, threshold, title }) {
-  const scheme = colours();
   const { place, ramp } = painter(kind, largest, threshold);
   const cell = Math.max(3, Math.min(18, 900 / matrix.nColumns));
   const text = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
@@ -45,8 +45,14 @@ export function matrixSvg({ matrix, rows, columns, kind, largest, threshold, tit
     const x = (left + (column + 0.5) * cell).toFixed(2);
     if (column % every === 0) parts.push(`<text x="${x}" y="${top - 6}" transform="rotate(-90 ${x} ${top - 6})" dominant-baseline="central">${xml(text(line))}</text>`);
   });
+  return figureSvg(width, height, title, parts.join(""));
+}
+
+/** A figure of its own, with its title above what is in it. */
+export function figureSvg(width, height, title, inside) {
+  const scheme = colours();
   return `<svg xmlns="${NAMESPACE}" width="${Math.ceil(width)}" height="${Math.ceil(height)}" viewBox="0 0 ${Math.ceil(width)} ${Math.ceil(height)}" font-family="system-ui, sans-serif" font-size="11" fill="${scheme.ink}">`
-    + `<title>${xml(title)}</title><rect width="100%" height="100%" fill="${scheme.paper}"/><text x="4" y="14" font-size="12">${xml(title)}</text>${parts.join("")}</svg>`;
+    + `<title>${xml(title)}</title><rect width="100%" height="100%" fill="${scheme.paper}"/><text x="4" y="14" font-size="12">${xml(title)}</text>${inside}</svg>`;
 }
 
 /** An SVG element of the page as a file of its own: colours that style sheets gave are written into it. */

@@ -1,15 +1,16 @@
 // Head: one attention head on one sentence, its terms, and what is left when some are switched off.
 
-import { checkbox, choice, el, explain, fill, number, percent, say, select, shownToken, slider, table, token } from "./dom.js";
+import { checkbox, choice, el, explain, fill, number, percent, say, shownToken, slider, table, token } from "./dom.js";
 import { PARTS, colours, isLight, weightPlace } from "./colours.js";
-import { RebuiltLines, allPieces, centred, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
+import { RebuiltLines, allPieces, argmax, centred, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
 import { change, state, stateNumber } from "./state.js";
 import { Heatmap, thumbnail } from "./heatmap.js";
 import { downloads, matrixRows, matrixSvg } from "./download.js";
 import { liveForm, liveOf } from "./live.js";
 import { heading, nothing, pieceShares, shareBar, sides, siteName, sitePicker, totals, verdictChip } from "./parts.js";
+import { AVERAGE, samplePicker } from "./samples.js";
+import { codeExamples, sceneOf } from "./scene.js";
 
-const AVERAGE = "average";
 const TABLE_CELLS = 10_000;
 
 const SHOWN = [
@@ -55,6 +56,9 @@ class HeadView {
     this.threshold = Math.min(1, Math.max(0, Number(now.threshold) || 0));
     this.isHiding = now.hide === "1";
     this.isWords = now.words === "1";
+    this.title = siteName(this.site);
+    // Rows are what the decoder writes, not what the encoder reads.
+    this.isWritten = sides(this.site).queries === "fed";
     this.centred = null;
     this.truth = nPieces ? rebuild(this.data, allPieces(this.data)) : this.data.average;
     // Attention spread over many tokens would be all pale on a scale to 100 %.
@@ -67,27 +71,32 @@ class HeadView {
     const steps = (n) => Array.from({ length: n }, (_, place) => ({ group: [place], text: `step ${place}` }));
     if (!sentence) return { rows: steps(nQueries), columns: steps(nKeys), canHide: false, canJoin: false };
     const { queries, keys } = sides(this.site);
-    const special = (side, tokens) => new Set([...(sentence.special?.[side] ?? []), ...tokens.flatMap((name, place) => (looksSpecial(name) ? [place] : []))]);
+    const isScene = (side) => side === "source" && this.scene;
+    const special = (side, tokens) => (isScene(side) ? this.scene.specials()
+      : new Set([...(sentence.special?.[side] ?? []), ...tokens.flatMap((name, place) => (looksSpecial(name) ? [place] : []))]));
     const hasWritten = queries === "fed" && sentence.predicted.length === sentence.fed.length;
     const queryTokens = hasWritten ? sentence.predicted : sentence[queries];
     const [querySpecial, keySpecial] = [special(hasWritten ? "predicted" : queries, queryTokens), special(keys, sentence[keys])];
-    const lines = (tokens, specials) => {
+    const lines = (side, tokens, specials) => {
       const groups = this.isWords ? words(tokens, specials) : tokens.map((_, place) => [place]);
-      return groups.filter((group) => !this.isHiding || !group.every((place) => specials.has(place)));
+      const all = isScene(side) ? this.scene.lines() : groups.map((group) => ({ group, text: wordText(tokens, group) }));
+      return all.filter(({ group }) => !this.isHiding || !group.every((place) => specials.has(place)));
     };
-    const rows = lines(queryTokens, querySpecial).map((group) => ({
-      group, text: wordText(queryTokens, group), before: hasWritten ? sentence.fed[group[0]] : undefined,
-    }));
-    const columns = lines(sentence[keys], keySpecial).map((group) => ({ group, text: wordText(sentence[keys], group) }));
-    const canJoin = marker(queryTokens) !== null || marker(sentence[keys]) !== null;
+    const rows = lines(queries, queryTokens, querySpecial).map((line) => ({ ...line, before: hasWritten ? sentence.fed[line.group[0]] : undefined }));
+    const columns = lines(keys, sentence[keys], keySpecial);
+    const canJoin = [[queries, queryTokens], [keys, sentence[keys]]].some(([side, tokens]) => !isScene(side) && marker(tokens) !== null);
     return { rows, columns, canHide: querySpecial.size + keySpecial.size > 0, canJoin };
   }
 
   show() {
     const { report, samples } = this.context.entry;
-    this.lines = this.axes();
     this.heatmap = new Heatmap({ label: "Attention. Rows: what the decoder writes. Columns: what it looks at. Arrow keys move, Enter pins.", told: (cell, isPinned) => this.tell(cell, isPinned), speak: (cell) => this.words(cell) });
-    this.context.onLeave(() => this.heatmap.destroy());
+    this.scene = sceneOf(this);
+    this.lines = this.axes();
+    this.context.onLeave(() => {
+      this.heatmap.destroy();
+      this.scene?.leave();
+    });
     this.readout = el("div", { class: "readout", role: "status", "aria-live": "polite" });
     this.why = el("section", { class: "card why", "aria-label": "The cell looked at" });
     this.asTable = el("div", { class: "table-scroll" });
@@ -96,21 +105,22 @@ class HeadView {
     this.showChoice = el("div", {});
     const previous = (site) => change({ site: (site + report.sites.length) % report.sites.length, off: null, pin: null });
     fill(this.main,
-      heading(siteName(this.site), report.sites.length > 1 && el("div", { class: "stepper" },
+      heading(this.title, report.sites.length > 1 && el("div", { class: "stepper" },
         el("button", { type: "button", id: "head-back", "aria-label": "head before", onclick: () => previous(this.number - 1) }, "‹"),
         sitePicker(report.sites, this.number, (site) => change({ site, off: null, pin: null })),
         el("button", { type: "button", id: "head-next", "aria-label": "next head", onclick: () => previous(this.number + 1) }, "›"))),
       this.verdict(),
       liveOf(this.context) && liveForm(this.context, liveOf(this.context)),
-      this.samplePicker(samples),
+      samplePicker(samples, this.sample),
       el("div", { class: "head-grid" },
         el("section", { class: "card matrix", "aria-label": "Attention matrix" },
           el("div", { class: "bar" }, el("h2", {}, "Where it looks"), hasTerms && this.showChoice, el("span", { class: "push" }),
             downloads(() => `attention-${this.context.entry.name}-${this.site.kind}-l${this.site.layer}h${this.site.head}-${this.sample}`, {
-              figure: () => matrixSvg({ ...this.wholePicture(), title: siteName(this.site) }),
+              figure: () => this.scene?.figure(this.wholePicture(), this.title) ?? matrixSvg({ ...this.wholePicture(), title: this.title }),
               data: () => this.dataOut(), rows: () => matrixRows(this.wholePicture()) })),
-          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site) : "Averaged over all sentences, step by step: rows are steps of the decoder, columns steps of the source."),
+          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site, this.scene) : "Averaged over all sentences, step by step: rows are steps of the decoder, columns steps of the source."),
           this.sentenceBox.element,
+          this.scene?.element,
           this.heatmap.element,
           this.options()),
         hasTerms ? this.terms() : el("section", { class: "card terms" }, el("h2", {}, "Terms"), el("p", {}, samples.length || !liveOf(this.context) ? "The average attention is a mean over sentences and has no terms of its own. Choose a sentence to take it apart." : "Type a sentence above to see where the model looks.")),
@@ -133,54 +143,43 @@ class HeadView {
         ` of what makes a row's scores differ; the terms add up to the score to ${Math.max(error.score, error.attention ?? 0).toExponential(0)}`)));
   }
 
-  samplePicker(samples) {
-    const summary = (sample, place) => `${place + 1}: ${sample.source.slice(0, 9).map(shownToken).join(" ")}${sample.source.length > 9 ? " …" : ""}`;
-    const options = [...samples.map((sample, place) => [place, summary(sample, place)]), [AVERAGE, "average over all sentences"]];
-    const go = (step) => {
-      const places = options.map(([value]) => value);
-      const at = places.indexOf(this.sample);
-      change({ sample: places[(at + step + places.length) % places.length], pin: null });
-    };
-    const found = el("output", { class: "muted", "aria-live": "polite" });
-    const search = el("input", { type: "search", id: "sample-search", placeholder: "find a token …", "aria-label": "Find a sentence by a token in it", list: "sample-tokens", autocomplete: "off" });
-    const matches = () => {
-      const wanted = search.value.trim().toLowerCase();
-      if (!wanted) return [];
-      const has = (list) => (list ?? []).some((name) => name.toLowerCase().includes(wanted));
-      return samples.flatMap((sample, place) => (has(sample.source) || has(sample.fed) || has(sample.predicted) ? [place] : []));
-    };
-    search.addEventListener("input", () => { found.textContent = search.value.trim() ? `in ${matches().length} of ${samples.length} sentences` : ""; });
-    search.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter") return;
-      const all = matches();
-      if (!all.length) return;
-      const next = all.find((place) => place > (this.sample === AVERAGE ? -1 : this.sample)) ?? all[0];
-      change({ sample: next, pin: null, find: search.value.trim() });
-    });
-    search.value = state().find ?? "";
-    const tokens = [...new Set(samples.flatMap((sample) => [...sample.source, ...sample.predicted]))].slice(0, 400);
-    return el("div", { class: "bar samples" },
-      el("div", { class: "stepper" },
-        el("button", { type: "button", id: "sample-back", "aria-label": "sentence before", onclick: () => go(-1) }, "‹"),
-        select("Sentence", options, this.sample, (value) => change({ sample: value, pin: null })),
-        el("button", { type: "button", id: "sample-next", "aria-label": "next sentence", onclick: () => go(1) }, "›")),
-      samples.length > 0 && el("span", { class: "search" }, search, el("datalist", { id: "sample-tokens" }, tokens.map((name) => el("option", { value: name }))), found));
-  }
-
   /** The sentence itself; the source is shaded by the row looked at. */
   sentenceLines() {
     const { sentence } = this.data;
     if (!sentence) return { element: null, spans: [] };
     const { keys } = sides(this.site);
     const most = 400;
-    const line = (name, tokens, isWrong) => el("div", { class: "sentence-line" }, el("span", { class: "muted" }, name), el("span", { class: "tokens" },
-      tokens.slice(0, most).map((text, place) => [el("bdi", { class: isWrong?.(place) ? "token wrong" : "token", title: isWrong?.(place) ? "not the target" : undefined }, shownToken(text)), " "]), tokens.length > most && `… ${tokens.length} tokens`));
+    const word = (text, place, isWrong) => el("bdi", { class: isWrong?.(place) ? "token wrong" : "token", title: isWrong?.(place) ? "not the target" : undefined }, shownToken(text));
+    const line = (name, tokens, isWrong, around = (_, inside) => inside) => el("div", { class: "sentence-line" }, el("span", { class: "muted" }, name), el("span", { class: "tokens" },
+      tokens.slice(0, most).map((text, place) => [around(place, word(text, place, isWrong)), " "]), tokens.length > most && `… ${tokens.length} tokens`));
+    // Beside a sound or a picture, a word leads to its row; keys reach it in the matrix, without a stop at every word.
+    const leads = this.scene && this.isWritten && ((place, inside) => el("button", { type: "button", class: "word", tabindex: -1, onclick: () => this.pinRow(place), onpointerenter: () => this.lookAt(place), onpointerleave: () => this.heatmap.setHover(null) }, inside));
     const target = sentence.target;
-    const source = line("source", sentence.source);
-    const written = sentence.predicted.length ? line("written", sentence.predicted, target && ((place) => target[place] !== sentence.predicted[place])) : line("fed", sentence.fed);
+    const source = !sentence.scene && line("source", sentence.source);
+    const written = sentence.predicted.length ? line("written", sentence.predicted, target && ((place) => target[place] !== sentence.predicted[place]), leads || undefined) : line("fed", sentence.fed, undefined, leads || undefined);
     const isRight = target && target.every((name, place) => name === sentence.predicted[place]);
     const element = el("div", { class: "sentence" }, source, written, target && !isRight && line("should be", target));
-    return { element, spans: [...(keys === "source" ? source : written).querySelectorAll("bdi")] };
+    const shaded = keys === "source" ? source : written;
+    return { element, spans: shaded ? [...shaded.querySelectorAll("bdi")] : [] };
+  }
+
+  /** The cell a word looks at most. */
+  cellOf(place) {
+    const row = this.lines.rows.findIndex(({ group }) => group.includes(place));
+    const { values, nColumns } = this.truthShown;
+    return row < 0 ? null : { row, column: Math.min(argmax(values, row * nColumns, nColumns), this.heatmap.nColumns() - 1) };
+  }
+
+  lookAt(place) {
+    const cell = this.cellOf(place);
+    if (cell) this.heatmap.setHover(cell);
+  }
+
+  pinRow(place) {
+    const cell = this.cellOf(place);
+    const isSame = cell && this.heatmap.pin?.row === cell.row;
+    if (cell && !isSame) this.heatmap.reveal(cell);
+    this.heatmap.setPin(isSame ? null : cell);
   }
 
   options() {
@@ -200,6 +199,7 @@ class HeadView {
       checkbox("stretch colours", this.isStretched, (isOn) => { this.isStretched = isOn; redo({ stretch: isOn ? "1" : "0" }); }, "let the highest weight have the full colour, instead of 100 %"),
       this.lines.canHide && checkbox("hide end and other signs", this.isHiding, (isOn) => { this.isHiding = isOn; redo({ hide: isOn ? "1" : null, pin: null }); }, "leave start, end, padding and language tokens out, and let the other weights add up to 100 %"),
       this.lines.canJoin && checkbox("whole words", this.isWords, (isOn) => { this.isWords = isOn; redo({ words: isOn ? "1" : null, pin: null }); }, "join the pieces of a word: weights of its pieces are added, rows averaged"),
+      this.scene?.options(),
       el("span", { class: "zoom" }, el("button", { type: "button", "aria-label": "smaller cells", onclick: () => this.heatmap.setZoom(this.heatmap.zoom / 1.5) }, "−"), el("button", { type: "button", "aria-label": "larger cells", onclick: () => this.heatmap.setZoom(this.heatmap.zoom * 1.5) }, "+")));
   }
 
@@ -297,8 +297,13 @@ class HeadView {
     return list;
   }
 
-  /** What the large matrix shows. */
+  /** What the large matrix shows, and what is seen or heard with it. */
   picture() {
+    const plain = this.plainPicture();
+    return this.scene?.decorate(plain) ?? plain;
+  }
+
+  plainPicture() {
     const { rows, columns } = this.lines;
     const common = { rows, columns, threshold: this.threshold };
     const weights = (matrix, caption) => ({ ...common, matrix, kind: "weights", largest: this.isStretched ? Math.max(1e-6, largest(matrix.values)) : 1, caption });
@@ -343,6 +348,7 @@ class HeadView {
       if (this.chosenShow !== this.show_) this.fillChoice();
     }
     this.heatmap.show(this.picture());
+    this.scene?.refresh();
   }
 
   fillChoice() {
@@ -357,11 +363,12 @@ class HeadView {
 
   /** The small pictures, once for the lines shown. */
   drawTerms() {
-    if (this.drawnLines === this.lines) return;
-    this.drawnLines = this.lines;
+    const nShown = this.scene?.nShown ?? this.lines.columns.length;
+    if (this.scene?.drawsTerms || (this.drawnLines === this.lines && this.drawnColumns === nShown)) return;
+    [this.drawnLines, this.drawnColumns] = [this.lines, nShown];
     const list = this.pieces();
-    const most = list.reduce((sum, matrix) => Math.max(sum, largest(matrix.values)), 1e-9);
-    for (const { canvas, piece } of this.buttons) thumbnail(canvas, list[piece], "signed", most);
+    const most = list.reduce((sum, matrix) => Math.max(sum, largestOf(matrix, nShown)), 1e-9);
+    for (const { canvas, piece } of this.buttons) thumbnail(canvas, list[piece], "signed", most, nShown);
   }
 
   fillReadout() {
@@ -401,7 +408,9 @@ class HeadView {
     const { rows, columns } = this.lines;
     if (isPinned || !this.heatmap.pin) change({ pin: this.heatmap.pin ? `${this.heatmap.pin.row},${this.heatmap.pin.column}` : null }, { isQuiet: true });
     this.shadeSentence(cell);
-    if (!cell || !rows[cell.row] || !columns[cell.column]) {
+    const isThere = cell && rows[cell.row] && columns[cell.column];
+    this.scene?.tell(isThere ? cell.row : null, isThere ? cell.column : null);
+    if (!isThere) {
       fill(this.why, el("h2", {}, "One cell"), el("p", { class: "muted" }, "Point at a cell, or move to it with the arrow keys, to see why it is bright. Click or Enter keeps it."));
       return;
     }
@@ -410,12 +419,16 @@ class HeadView {
     const weight = this.truthShown.values[at];
     this.rebuiltLines?.need(cell.row, cell.row + 1);
     const rebuilt = this.data.nPieces ? this.rebuiltLines.matrix.values[at] : null;
+    const step = columns[cell.column].group[0];
+    const code = this.scene && this.data.sentence.source[step];
+    const stands = code && codeExamples(this.context.entry, code);
     const what = line.before === undefined ? [token(line.text)] : ["After ", token(line.before), " it writes ", token(line.text)];
     fill(this.why,
       el("h2", {}, "One cell", isPinned && el("span", { class: "pinned" }, "pinned")),
-      el("p", { class: "cell-words" }, ...what, " and gives ", token(columns[cell.column].text), el("span", { class: "muted" }, ` (place ${columns[cell.column].group[0]})`), " ",
+      el("p", { class: "cell-words" }, ...what, " and gives ", token(columns[cell.column].text), el("span", { class: "muted" }, ` (place ${step})`), " ",
         el("strong", { id: "cell-weight", "data-value": weight }, percent(weight, 1)), " of its attention",
         rebuilt !== null && this.mask !== allPieces(this.data) && [", rebuilt ", el("strong", {}, percent(rebuilt, 1))], "."),
+      stands && el("p", { class: "code-line" }, el("span", { class: "muted" }, "its code ", token(code), " stands for "), stands),
       this.data.nPieces > 0 && this.bars(at));
   }
 
@@ -477,7 +490,8 @@ class HeadView {
     const { sentence, nPieces, nQueries, nKeys } = this.data;
     const picture = this.wholePicture();
     return {
-      head: { kind: this.site.kind, layer: this.site.layer, head: this.site.head }, sentence, shown: this.show_, terms_on: this.buttons?.filter(({ isOn }) => isOn()).map(({ piece }) => piece),
+      // Sounds and pictures are figures, not numbers.
+      head: { kind: this.site.kind, layer: this.site.layer, head: this.site.head }, sentence: sentence && { ...sentence, scene: undefined }, shown: this.show_, terms_on: this.buttons?.filter(({ isOn }) => isOn()).map(({ piece }) => piece),
       rows: picture.rows.map(({ text, before }) => ({ fed: before, text })), columns: picture.columns.map(({ text }) => text),
       shape: [picture.matrix.nRows, picture.matrix.nColumns], values: picture.matrix.values, terms: nPieces ? { shape: [nPieces, nQueries, nKeys], values: this.data.pieces } : null,
     };
@@ -500,7 +514,14 @@ function sentenceCase(text) {
   return text ? text[0].toUpperCase() + text.slice(1) : "There is no verdict";
 }
 
-function axesHint(site) {
+/** The largest size of any number in the first columns. */
+function largestOf({ values, nRows, nColumns }, nShown) {
+  if (nShown === nColumns) return largest(values);
+  return Array.from({ length: nRows }, (_, row) => largest(values.subarray(row * nColumns, row * nColumns + nShown))).reduce((a, b) => Math.max(a, b), 0);
+}
+
+function axesHint(site, scene) {
+  if (scene) return site.kind === "encoder-self" ? `Rows: a step of the source. ${scene.hint}` : `Rows: a step of the decoder, the token it read → the token it writes. ${scene.hint}`;
   if (site.kind === "encoder-self") return "Rows: a source token. Columns: the source tokens it looks at.";
   if (site.kind === "decoder-self") return "Rows: a step of the decoder, the token it read → the token it writes. Columns: the tokens it has read.";
   return "Rows: a step of the decoder, the token it read → the token it writes. Columns: the source tokens it looks at. Each row adds up to 100 %.";

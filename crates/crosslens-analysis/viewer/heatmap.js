@@ -6,6 +6,8 @@ import { colours, isLight, signedPlace, weightPlace } from "./colours.js";
 const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Noto Sans Arabic', sans-serif";
 const SMALL_FONT = 9.5;
 const SMALLEST_CELL = 3;
+/** Columns of a source that is no text, which are many, may be as narrow; their rows are as high as a label. */
+const SMALLEST_STEP = 1;
 /** Cells from this size on show their number. */
 const CELL_WITH_NUMBER = 30;
 /** Cells from this size on are set apart by a line. */
@@ -40,6 +42,7 @@ export class Heatmap {
     this.scroller.setAttribute("aria-roledescription", "matrix");
     this.scroller.setAttribute("aria-label", label);
     this.hover = this.pin = null;
+    this.column = null;
     this.zoom = 1;
     this.data = null;
     this.scratch = document.createElement("canvas");
@@ -60,12 +63,15 @@ export class Heatmap {
 
   /**
    * Shows `{ matrix, rows, columns, kind, largest, threshold, caption, need }`; rows and columns are `{ text, before, title }`, and
-   * `need(from, to)`, where there is one, sees to it that these rows of the matrix are there before they are read.
+   * `need(from, to)`, where there is one, sees to it that these rows of the matrix are there before they are read. Columns without
+   * tokens, `isNarrow`, fill the room there is; of all columns the first `nShown` are shown. A `band` of some `height` may stand in place of
+   * the columns' labels, `band.draw(context, geometry)`, anew whenever `band.key()` changes; `over(context, geometry)` draws on the cells.
    */
   show(data) {
-    const isSameShape = this.data && this.data.rows === data.rows && this.data.columns === data.columns;
+    const isSameShape = this.data && this.data.rows === data.rows && this.data.columns === data.columns && this.data.nShown === data.nShown;
     this.data = data;
     const { nRows, nColumns } = data.matrix;
+    this.column = null;
     if (this.pin && (this.pin.row >= nRows || this.pin.column >= nColumns)) this.pin = null;
     if (!isSameShape) {
       this.hover = null;
@@ -83,7 +89,24 @@ export class Heatmap {
   measure(context) {
     context.font = fontOf(0.84 * letter());
     const width = (list) => list.reduce((most, line) => Math.max(most, context.measureText(labelOf(line)).width), 0);
-    return { rows: width(this.data.rows), columns: width(this.data.columns) };
+    return { rows: width(this.data.rows), columns: this.data.band ? 0 : width(this.data.columns) };
+  }
+
+  /** Columns that are shown. */
+  nColumns() {
+    return Math.min(this.data.nShown ?? Infinity, this.data.matrix.nColumns);
+  }
+
+  /** Sizes of a cell in the room there is. */
+  cells(room, high) {
+    const [nRows, nColumns] = [Math.max(1, this.data.matrix.nRows), Math.max(1, this.nColumns())];
+    const [fits, fitsHigh] = [(room - this.left - 2) / nColumns, (high - this.top) / nRows];
+    if (this.data.isNarrow) {
+      return { x: Math.max(SMALLEST_STEP, Math.min(fits, 3 * letter())) * this.zoom, y: Math.floor(Math.min(1.7 * letter(), Math.max(letter(), fitsHigh))) };
+    }
+    const fit = Math.min(fits, Math.max(fitsHigh, Math.min(fits, 16)), 3 * letter());
+    const size = Math.max(SMALLEST_CELL, fit >= 8 ? Math.floor(fit) : fit) * this.zoom;
+    return { x: size, y: size };
   }
 
   /** Sizes of labels, cells and canvas, from the room there is. */
@@ -93,22 +116,20 @@ export class Heatmap {
     this.measured ??= this.measure(context);
     const room = this.element.clientWidth;
     if (room < 20) return;
-    const { nRows, nColumns } = this.data.matrix;
+    const { nRows } = this.data.matrix;
     this.left = Math.ceil(Math.min(this.measured.rows + 14, Math.max(64, room * 0.34)));
-    this.top = Math.ceil(Math.min(this.measured.columns + 14, 9 * letter()));
+    this.top = this.data.band?.height ?? Math.ceil(Math.min(this.measured.columns + 14, 9 * letter()));
     const high = Math.max(220, innerHeight * this.most);
-    const fits = (room - this.left - 2) / Math.max(1, nColumns);
-    const fitsHigh = (high - this.top) / Math.max(1, nRows);
-    const fit = Math.min(fits, Math.max(fitsHigh, Math.min(fits, 16)), 3 * letter());
-    this.cell = Math.max(SMALLEST_CELL, fit >= 8 ? Math.floor(fit) : fit) * this.zoom;
-    this.font = Math.min(0.84 * letter(), Math.max(SMALL_FONT, this.cell));
-    const [width, height] = [this.left + nColumns * this.cell + 1, this.top + nRows * this.cell + 1];
+    this.cell = this.cells(room, high);
+    this.font = Math.min(0.84 * letter(), Math.max(SMALL_FONT, this.cell.y));
+    const [width, height] = [this.left + this.nColumns() * this.cell.x + 1, this.top + nRows * this.cell.y + 1];
     this.isWide = width > room + 1;
     this.seenWidth = Math.min(room, Math.ceil(width));
     this.seenHeight = Math.min(high, Math.ceil(height));
     this.scroller.style.width = `${this.seenWidth}px`;
     this.scroller.style.height = `${this.seenHeight}px`;
-    this.scroller.dataset.cell = this.cell;
+    this.scroller.dataset.cell = this.cell.x;
+    Object.assign(this.scroller.dataset, { left: this.left, top: this.top, high: this.cell.y });
     this.spacer.style.width = `${width}px`;
     this.spacer.style.height = `${height}px`;
     const scale = devicePixelRatio || 1;
@@ -127,7 +148,7 @@ export class Heatmap {
   seenRows() {
     if (!this.cell) return { first: 0, last: 0 };
     const y0 = this.scroller.scrollTop;
-    return { first: Math.max(0, Math.floor(y0 / this.cell)), last: Math.ceil((y0 + this.seenHeight - this.top) / this.cell) };
+    return { first: Math.max(0, Math.floor(y0 / this.cell.y)), last: Math.ceil((y0 + this.seenHeight - this.top) / this.cell.y) };
   }
 
   request() {
@@ -152,8 +173,8 @@ export class Heatmap {
     // Only rows and columns in sight.
     const [x0, y0] = [this.scroller.scrollLeft, this.scroller.scrollTop];
     const seen = this.seenRows();
-    const first = { column: Math.max(0, Math.floor(x0 / cell)), row: seen.first };
-    const last = { column: Math.min(matrix.nColumns, Math.ceil((x0 + this.seenWidth - left) / cell)), row: Math.min(matrix.nRows, seen.last) };
+    const first = { column: Math.max(0, Math.floor(x0 / cell.x)), row: seen.first };
+    const last = { column: Math.min(this.nColumns(), Math.ceil((x0 + this.seenWidth - left) / cell.x)), row: Math.min(matrix.nRows, seen.last) };
     const [nColumns, nRows] = [last.column - first.column, last.row - first.row];
     this.drawn = { nRows, nColumns };
     if (nColumns < 1 || nRows < 1) return;
@@ -167,23 +188,26 @@ export class Heatmap {
     this.scratch.width = nColumns;
     this.scratch.height = nRows;
     this.scratch.getContext("2d").putImageData(image, 0, 0);
-    const [x, y] = [left + first.column * cell - x0, top + first.row * cell - y0];
+    const [x, y] = [left + first.column * cell.x - x0, top + first.row * cell.y - y0];
     context.save();
     context.beginPath();
     context.rect(left, top, this.seenWidth - left, this.seenHeight - top);
     context.clip();
     context.imageSmoothingEnabled = false;
-    context.drawImage(this.scratch, x, y, nColumns * cell, nRows * cell);
-    if (cell >= CELL_WITH_LINE) this.drawLines(context, scheme, x, y, nColumns, nRows);
-    if (cell >= CELL_WITH_NUMBER) this.drawNumbers(context, place, ramp, first, last, x0, y0);
+    context.drawImage(this.scratch, x, y, nColumns * cell.x, nRows * cell.y);
+    const smaller = Math.min(cell.x, cell.y);
+    if (smaller >= CELL_WITH_LINE) this.drawLines(context, scheme, x, y, nColumns, nRows);
+    if (smaller >= CELL_WITH_NUMBER) this.drawNumbers(context, place, ramp, first, last, x0, y0);
+    const geometry = { left, top, cell, x0, y0, first, last, width: this.seenWidth, height: this.seenHeight };
+    this.data.over?.(context, geometry);
     this.drawFocus(context, scheme, x0, y0);
     context.restore();
-    this.drawLabels(context, scheme, rows, columns, first, last, x0, y0);
+    this.drawLabels(context, scheme, rows, columns, geometry);
   }
 
   /** Whether labels are as they were drawn last; text is what costs most. */
   hasLabels(scheme, rows, columns, focus, x0, y0) {
-    const now = [scheme, rows, columns, focus?.row, focus?.column, x0, y0, this.cell, this.seenWidth, this.seenHeight, this.canvas.width];
+    const now = [scheme, rows, columns, focus?.row, focus?.column, this.column, this.data.band?.key(), x0, y0, this.cell, this.seenWidth, this.seenHeight, this.canvas.width];
     const isSame = this.labelled?.every((value, place) => value === now[place]) ?? false;
     this.labelled = now;
     return isSame;
@@ -194,12 +218,12 @@ export class Heatmap {
     context.lineWidth = 1;
     context.beginPath();
     for (let column = 0; column <= nColumns; column += 1) {
-      context.moveTo(x + column * this.cell, y);
-      context.lineTo(x + column * this.cell, y + nRows * this.cell);
+      context.moveTo(x + column * this.cell.x, y);
+      context.lineTo(x + column * this.cell.x, y + nRows * this.cell.y);
     }
     for (let row = 0; row <= nRows; row += 1) {
-      context.moveTo(x, y + row * this.cell);
-      context.lineTo(x + nColumns * this.cell, y + row * this.cell);
+      context.moveTo(x, y + row * this.cell.y);
+      context.lineTo(x + nColumns * this.cell.x, y + row * this.cell.y);
     }
     context.stroke();
   }
@@ -207,7 +231,7 @@ export class Heatmap {
   drawNumbers(context, place, ramp, first, last, x0, y0) {
     const { matrix, kind } = this.data;
     const isShare = this.isShare();
-    context.font = fontOf(Math.max(11, 0.28 * this.cell));
+    context.font = fontOf(Math.max(11, 0.28 * this.cell.x));
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (let row = first.row; row < last.row; row += 1) {
@@ -216,7 +240,7 @@ export class Heatmap {
         if (isShare ? Math.abs(value) < 0.005 : kind === "amount" && value < 0.05) continue;
         context.fillStyle = isLight(ramp.rgb[place(value)]) ? "rgba(0,0,0,.72)" : "rgba(255,255,255,.92)";
         const text = (isShare ? String(Math.round(100 * value)) : value.toFixed(1)).replace("-", "−");
-        context.fillText(text, this.left + (column + 0.5) * this.cell - x0, this.top + (row + 0.5) * this.cell - y0);
+        context.fillText(text, this.left + (column + 0.5) * this.cell.x - x0, this.top + (row + 0.5) * this.cell.y - y0);
       }
     }
   }
@@ -224,9 +248,12 @@ export class Heatmap {
   /** Row and column of the cell looked at stand out; the rest steps back. */
   drawFocus(context, scheme, x0, y0) {
     const cell = this.hover ?? this.pin;
-    if (!cell) return;
-    const [x, y] = [this.left + cell.column * this.cell - x0, this.top + cell.row * this.cell - y0];
-    const [right, bottom] = [x + this.cell, y + this.cell];
+    if (!cell) {
+      if (this.column !== null) this.drawColumn(context, scheme, x0);
+      return;
+    }
+    const [x, y] = [this.left + cell.column * this.cell.x - x0, this.top + cell.row * this.cell.y - y0];
+    const [right, bottom] = [x + this.cell.x, y + this.cell.y];
     context.fillStyle = scheme.paper;
     context.globalAlpha = 0.66;
     for (const [fromX, toX] of [[this.left, x], [right, this.seenWidth]]) {
@@ -235,30 +262,51 @@ export class Heatmap {
     context.globalAlpha = 1;
     context.strokeStyle = scheme.ink;
     context.lineWidth = this.pin && !this.hover ? 2 : 1.5;
-    context.strokeRect(x, y, this.cell, this.cell);
+    this.outline(context, x, y, this.cell.y);
     if (this.pin && this.hover) {
       context.setLineDash([3, 2]);
-      context.strokeRect(this.left + this.pin.column * this.cell - x0, this.top + this.pin.row * this.cell - y0, this.cell, this.cell);
+      this.outline(context, this.left + this.pin.column * this.cell.x - x0, this.top + this.pin.row * this.cell.y - y0, this.cell.y);
       context.setLineDash([]);
     }
   }
 
-  drawLabels(context, scheme, rows, columns, first, last, x0, y0) {
-    const focus = this.hover ?? this.pin;
+  /** One column stands out, no row. */
+  drawColumn(context, scheme, x0) {
+    const x = this.left + this.column * this.cell.x - x0;
+    context.fillStyle = scheme.paper;
+    context.globalAlpha = 0.66;
+    for (const [from, to] of [[this.left, x], [x + this.cell.x, this.seenWidth]]) context.fillRect(from, this.top, to - from, this.seenHeight - this.top);
+    context.globalAlpha = 1;
+    context.strokeStyle = scheme.ink;
+    context.lineWidth = 1.5;
+    this.outline(context, x, this.top, this.seenHeight - this.top);
+  }
+
+  /** A line around a cell or more of its column; around narrow ones, so that they are seen within it. */
+  outline(context, x, y, height) {
+    const apart = this.cell.x < CELL_WITH_LINE ? 1 : 0;
+    context.strokeRect(x - apart, y, this.cell.x + 2 * apart, height);
+  }
+
+  drawLabels(context, scheme, rows, columns, geometry) {
+    const { first, last, x0, y0 } = geometry;
+    const focus = this.hover ?? this.pin ?? (this.column === null ? null : { column: this.column });
     if (this.hasLabels(scheme, rows, columns, focus, x0, y0)) return;
-    const every = Math.max(1, Math.ceil((this.font - 0.5) / this.cell));
     context.fillStyle = scheme.paper;
     context.fillRect(0, 0, this.seenWidth, this.top);
     context.fillRect(0, 0, this.left, this.seenHeight);
     context.textBaseline = "middle";
-    const shown = (place, wanted) => place === wanted || (place % every === 0 && (wanted === undefined || every === 1 || Math.abs(place - wanted) * this.cell >= this.font));
+    const shown = (place, wanted, size) => {
+      const every = Math.max(1, Math.ceil((this.font - 0.5) / size));
+      return place === wanted || (place % every === 0 && (wanted === undefined || every === 1 || Math.abs(place - wanted) * size >= this.font));
+    };
     context.save();
     context.beginPath();
     context.rect(0, this.top, this.left, this.seenHeight - this.top);
     context.clip();
     for (let row = first.row; row < last.row; row += 1) {
-      if (!shown(row, focus?.row)) continue;
-      const y = this.top + (row + 0.5) * this.cell - y0;
+      if (!shown(row, focus?.row, this.cell.y)) continue;
+      const y = this.top + (row + 0.5) * this.cell.y - y0;
       this.rowLabel(context, scheme, rows[row], y, focus?.row === row);
     }
     context.restore();
@@ -266,18 +314,23 @@ export class Heatmap {
     context.beginPath();
     context.rect(this.left, 0, this.seenWidth - this.left, this.top);
     context.clip();
+    if (this.data.band) this.data.band.draw(context, geometry);
+    else this.columnLabels(context, scheme, columns, first, last, x0, (column) => shown(column, focus?.column, this.cell.x), focus);
+    context.restore();
+  }
+
+  columnLabels(context, scheme, columns, first, last, x0, isShown, focus) {
     context.textAlign = "left";
     for (let column = first.column; column < last.column; column += 1) {
-      if (!shown(column, focus?.column)) continue;
+      if (!isShown(column)) continue;
       context.save();
-      context.translate(this.left + (column + 0.5) * this.cell - x0, this.top - 6);
+      context.translate(this.left + (column + 0.5) * this.cell.x - x0, this.top - 6);
       context.rotate(-Math.PI / 2);
       context.font = fontOf(this.font, focus?.column === column);
       context.fillStyle = focus && focus.column !== column ? scheme.muted : scheme.ink;
       context.fillText(cut(context, labelOf(columns[column]), this.top - 10), 0, 0);
       context.restore();
     }
-    context.restore();
   }
 
   /** What was fed, then what was written, the latter in full ink. */
@@ -320,11 +373,10 @@ export class Heatmap {
 
   cellAt(event) {
     const box = this.canvas.getBoundingClientRect();
-    const column = Math.floor((event.clientX - box.left - this.left + this.scroller.scrollLeft) / this.cell);
-    const row = Math.floor((event.clientY - box.top - this.top + this.scroller.scrollTop) / this.cell);
+    const column = Math.floor((event.clientX - box.left - this.left + this.scroller.scrollLeft) / this.cell.x);
+    const row = Math.floor((event.clientY - box.top - this.top + this.scroller.scrollTop) / this.cell.y);
     const isInside = event.clientX - box.left > this.left && event.clientY - box.top > this.top;
-    const { nRows, nColumns } = this.data.matrix;
-    return isInside && row >= 0 && column >= 0 && row < nRows && column < nColumns ? { row, column } : null;
+    return isInside && row >= 0 && column >= 0 && row < this.data.matrix.nRows && column < this.nColumns() ? { row, column } : null;
   }
 
   point(event) {
@@ -336,6 +388,14 @@ export class Heatmap {
     this.hover = cell;
     this.request();
     this.told(cell ?? this.pin, !cell && Boolean(this.pin));
+  }
+
+  /** Lets a column stand out, of which no cell is looked at; null for none. */
+  setColumn(column) {
+    if (column === this.column) return;
+    this.column = column;
+    if (column !== null) this.reveal({ row: null, column });
+    this.request();
   }
 
   click(event) {
@@ -353,7 +413,7 @@ export class Heatmap {
   /** Arrows move from cell to cell, Enter pins, Escape lets go. */
   key(event) {
     if (!this.data || event.ctrlKey || event.metaKey || event.altKey) return;
-    const { nRows, nColumns } = this.data.matrix;
+    const [nRows, nColumns] = [this.data.matrix.nRows, this.nColumns()];
     const step = event.shiftKey ? 5 : 1;
     const moves = { ArrowLeft: [0, -step], ArrowRight: [0, step], ArrowUp: [-step, 0], ArrowDown: [step, 0], Home: [0, -nColumns], End: [0, nColumns] };
     const at = this.hover ?? this.pin;
@@ -379,8 +439,8 @@ export class Heatmap {
 
   reveal({ row, column }) {
     const inside = (at, size, seen, now) => Math.min(Math.max(now, at + size - seen), at);
-    this.scroller.scrollLeft = inside(column * this.cell, this.cell, this.seenWidth - this.left, this.scroller.scrollLeft);
-    this.scroller.scrollTop = inside(row * this.cell, this.cell, this.seenHeight - this.top, this.scroller.scrollTop);
+    this.scroller.scrollLeft = inside(column * this.cell.x, this.cell.x, this.seenWidth - this.left, this.scroller.scrollLeft);
+    if (row !== null) this.scroller.scrollTop = inside(row * this.cell.y, this.cell.y, this.seenHeight - this.top, this.scroller.scrollTop);
   }
 }
 
@@ -389,7 +449,7 @@ function letter() {
   return parseFloat(getComputedStyle(document.body).fontSize) || 15;
 }
 
-function fontOf(size, isBold = false) {
+export function fontOf(size, isBold = false) {
   return `${isBold ? "bold " : ""}${size}px ${FAMILY}`;
 }
 
@@ -398,7 +458,7 @@ function labelOf(line) {
 }
 
 /** Text that fits, with an ellipsis where it does not. */
-function cut(context, text, room) {
+export function cut(context, text, room) {
   if (room < 8) return "";
   if (context.measureText(text).width <= room) return text;
   const letters = [...text];
@@ -409,17 +469,18 @@ function cut(context, text, room) {
 /** Largest side of a small picture. */
 const SMALL = 192;
 
-/** A matrix as a small picture, one pixel a cell; large ones are thinned out. */
-export function thumbnail(canvas, matrix, kind, largest) {
+/** A matrix, or its first `nShown` columns, as a small picture, one pixel a cell; large ones are thinned out. */
+export function thumbnail(canvas, matrix, kind, largest, nShown = matrix.nColumns) {
   const { place, ramp } = painter(kind, largest);
-  const stride = Math.max(1, Math.ceil(Math.max(matrix.nRows, matrix.nColumns) / SMALL));
-  const [width, height] = [Math.ceil(matrix.nColumns / stride), Math.ceil(matrix.nRows / stride)];
+  const stride = (n) => Math.max(1, Math.ceil(n / SMALL));
+  const [across, down] = [stride(nShown), stride(matrix.nRows)];
+  const [width, height] = [Math.ceil(nShown / across), Math.ceil(matrix.nRows / down)];
   if (!width || !height) return;
   const image = new ImageData(width, height);
   const out = new Uint32Array(image.data.buffer);
   for (let row = 0; row < height; row += 1) {
     for (let column = 0; column < width; column += 1) {
-      out[row * width + column] = ramp.pixels[place(matrix.values[row * stride * matrix.nColumns + column * stride])];
+      out[row * width + column] = ramp.pixels[place(matrix.values[row * down * matrix.nColumns + column * across])];
     }
   }
   if (canvas.width !== width) canvas.width = width;

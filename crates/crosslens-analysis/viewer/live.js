@@ -40,7 +40,7 @@ export function liveForm(context, live) {
   const number = el("input", { type: "number", id: "live-sample", min: 0, max: 4294967295, value: typed.sample, "aria-label": `Number of a sentence of the ${asks.take}`, oninput: (event) => { typed.sample = Number(event.target.value) || 0; } });
   const next = () => ask({ sample: typed.sample }).then(() => { typed.sample += 1; });
   return el("section", { class: "card live", "aria-label": "Ask the model" },
-    el("form", { class: "typed", onsubmit: submit }, text("source", `source ${what}`), text("target", `target ${what} (optional)`), el("button", { type: "submit", id: "live-explain" }, "explain")),
+    asks.files ? fileForm(asks.files, ask, said) : el("form", { class: "typed", onsubmit: submit }, text("source", `source ${what}`), text("target", `target ${what} (optional)`), el("button", { type: "submit", id: "live-explain" }, "explain")),
     el("div", { class: "bar" },
       asks.take && [el("button", { type: "button", id: "live-take", onclick: next }, `take from its ${asks.take}`), el("label", {}, "number ", number)],
       asks.feeding && checkbox("the decoder reads the target", typed.feeding === "target", (isOn) => { typed.feeding = isOn ? "target" : "own"; }, "instead of its own likeliest word"),
@@ -49,6 +49,29 @@ export function liveForm(context, live) {
     !asks.fitted && el("p", { class: "muted small", id: "live-unfitted" }, "Nothing is fitted: scores are shown whole, under “rest × rest” (biases of the maps under position). To split them by position and token, start the server with ", el("code", {}, "--corpus FILE"), "."),
     asks.take && jobForm(context, live),
     asks.words && knownWords(context, live));
+}
+
+/** Most bytes of a file: what the server takes, less than its base64. */
+const MOST_BYTES = 12e6;
+
+/** Asks about a sound or a picture of the user's, which goes to the server and nowhere else. */
+function fileForm(kind, ask, said) {
+  const accept = kind === "sound" ? ".wav,.flac,.mp3,.ogg,.oga" : ".png,.jpg,.jpeg,.webp";
+  const choose = el("input", { type: "file", id: "live-file", accept, "aria-label": `A ${kind} to explain` });
+  const submit = async (event) => {
+    event.preventDefault();
+    const [file] = choose.files;
+    if (!file) return fill(said, `choose a ${kind} first`);
+    if (file.size > MOST_BYTES) return fill(said, `the file has ${(file.size / 1e6).toFixed(1)} MB, and at most ${MOST_BYTES / 1e6} are taken`);
+    return ask({ file: base64(new Uint8Array(await file.arrayBuffer())) });
+  };
+  return el("form", { class: "typed", onsubmit: submit }, choose, el("button", { type: "submit", id: "live-explain" }, "explain"));
+}
+
+function base64(bytes) {
+  const parts = [];
+  for (let at = 0; at < bytes.length; at += 0x8000) parts.push(String.fromCharCode(...bytes.subarray(at, at + 0x8000)));
+  return btoa(parts.join(""));
 }
 
 function knownWords(context, live) {

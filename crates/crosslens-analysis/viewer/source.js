@@ -2,8 +2,9 @@
 //
 //   title                        what the page is called
 //   reports()                    [{ id, name, model, n_sites, n_samples }], at once
-//   report(id)                   a promise of { id, name, report, samples, training, timeline }; `report` is report.json, `samples` lists
-//                                sentences by their tokens: { number, source, fed, predicted, target, special, visible }
+//   report(id)                   a promise of { id, name, report, samples, codes, training, timeline }; `report` is report.json, `samples`
+//                                lists sentences by their tokens: { number, source, fed, predicted, target, special, scene, visible };
+//                                `scene` is what a source that is no text sounds or looks like, `codes` what its codes stand for
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
 //   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
@@ -111,8 +112,9 @@ class LiveSource {
 
   async rerun(id, number, site, off, bias) {
     const { samples, report } = await this.report(id);
-    const { source, target } = samples[number];
-    const ofReport = { sentence: { source, ...(target ? { target } : {}) }, estimator: report.components.estimator };
+    const { source, target, number: place } = samples[number];
+    const sentence = this.list[id].asks?.files ? { sample: place } : { source, ...(target ? { target } : {}) };
+    const ofReport = { sentence, estimator: report.components.estimator };
     const pieces = Array.from({ length: 9 }, (_, piece) => piece).filter((piece) => (off >> piece) & 1);
     return this.post(`models/${this.list[id].of}/rerun`, { ...(this.questions.get(`${id}/${number}`) ?? ofReport), site, off: pieces, bias });
   }

@@ -91,7 +91,7 @@ fn sentences(n: usize, n_source: Token, n_target: Token) -> Vec<Pair> {
         let token = |u: f64| 3 + (f64::from(count - 3) * u.powi(3)) as Token;
         (0..length).map(|_| token(random.random::<f64>())).collect::<Vec<Token>>()
     };
-    (0..n).map(|_| Pair { source: side(n_source), target: side(n_target) }).collect()
+    (0..n).map(|_| Pair::new(side(n_source), side(n_target))).collect()
 }
 
 /// Processor time of this process, all threads: on a busy machine the clock on the wall says nothing.

@@ -78,8 +78,6 @@ fn batches(shape: &Shape) -> Vec<Vec<Pair>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
     let mut sentence = |n_steps: usize| (0..n_steps).map(|_| rng.random_range(0..shape.words)).collect();
     (0..N_BATCHES)
-        .map(|_| {
-            (0..shape.sentences).map(|_| Pair { source: sentence(shape.source_steps), target: sentence(shape.target_steps) }).collect()
-        })
+        .map(|_| (0..shape.sentences).map(|_| Pair::new(sentence(shape.source_steps), sentence(shape.target_steps))).collect())
         .collect()
 }

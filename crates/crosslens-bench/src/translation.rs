@@ -80,5 +80,5 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
 fn batches() -> Vec<Vec<Pair>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
     let mut sentence = || (0..STEPS).map(|_| rng.random_range(0..WORDS)).collect();
-    (0..N_BATCHES).map(|_| (0..SENTENCES).map(|_| Pair { source: sentence(), target: sentence() }).collect()).collect()
+    (0..N_BATCHES).map(|_| (0..SENTENCES).map(|_| Pair::new(sentence(), sentence())).collect()).collect()
 }

@@ -159,7 +159,7 @@ impl PretrainedModel {
         let (source, target) = (self.source(source).map_err(of)?, self.target(target).map_err(of)?);
         let tokens = |ids: &[u32]| ids.iter().map(|&id| id as Token).collect();
         Ok(Encoded {
-            pair: Pair { source: tokens(&source.ids), target: tokens(&target.ids) },
+            pair: Pair::new(tokens(&source.ids), tokens(&target.ids)),
             source: source.tokens,
             target: target.tokens,
             source_words: WordOf::new(source.words)?,
@@ -195,7 +195,7 @@ impl TrainedModel {
         let task = config.build().ok()?;
         let (source, target) = (self.task.source_vocabulary(), self.task.target_vocabulary());
         let sentence = |index| {
-            let Pair { source: from, target: to } = task.pair(Split::Test, seed, index);
+            let Pair { source: from, target: to, .. } = task.pair(Split::Test, seed, index);
             let words = |vocabulary: &Vocabulary, tokens: &[Token]| {
                 let end = vocabulary.token(END_WORD);
                 vocabulary.text(&tokens.iter().copied().filter(|&token| Some(token) != end).collect::<Vec<_>>())
@@ -231,7 +231,7 @@ impl TrainedModel {
         }
         let (source_tokens, source, source_words) = side(source, true)?;
         let (target_tokens, target, target_words) = side(target, false)?;
-        Ok(Encoded { pair: Pair { source: source_tokens, target: target_tokens }, source, target, source_words, target_words })
+        Ok(Encoded { pair: Pair::new(source_tokens, target_tokens), source, target, source_words, target_words })
     }
 }
 

@@ -72,6 +72,9 @@ pub enum AttendError {
     /// A model of another program without a sentence.
     #[error("this model was not trained here and has no task to draw a sentence from")]
     NoTask,
+    /// Files for a model of texts.
+    #[error("this model reads texts, neither sounds nor pictures")]
+    NoFiles,
     /// The terms of such a model without sums.
     #[error("this model was not trained here and has no task to draw sentences from: the components behind the terms need sums")]
     NoSums,
@@ -130,12 +133,12 @@ impl TrainedModel {
         match sentence {
             Sentence::Fresh(seed) => record_one(subject, self.task.pair(Split::Test, seed, 0), Fed::Own),
             Sentence::Pair(left, right) => {
-                let pair = Pair { source: source(left)?, target: self.read_target(right)?.0 };
+                let pair = Pair::new(source(left)?, self.read_target(right)?.0);
                 record_one(subject, pair, Fed::Target)
             }
             Sentence::Source(text) => {
                 // Of the target only the length matters, since the decoder reads its own words.
-                let of_length = |length| Ok::<_, AttendError>(Pair { source: source(text)?, target: vec![0; length] });
+                let of_length = |length| Ok::<_, AttendError>(Pair::new(source(text)?, vec![0; length]));
                 let longest = record_one(subject, of_length(self.task.max_lengths().target)?, Fed::Own)?;
                 let end = self.task.target_vocabulary().token(END_WORD);
                 let length =

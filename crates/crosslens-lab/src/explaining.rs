@@ -66,7 +66,7 @@ impl Sentences {
         for pair in spec.open(&Filter { dedupe: false, ..Filter::default() })? {
             let TextPair { source, target, line } = pair?;
             let bad = |error: AttendError| SentenceFileError::Line { path: path.to_owned(), line, source: Box::new(error) };
-            pairs.push(Pair { source: model.read_source(&source).map_err(bad)?.0, target: model.read_target(&target).map_err(bad)?.0 });
+            pairs.push(Pair::new(model.read_source(&source).map_err(bad)?.0, model.read_target(&target).map_err(bad)?.0));
         }
         Ok(Self::Listed(pairs))
     }

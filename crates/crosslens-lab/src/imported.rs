@@ -1,7 +1,7 @@
 //! Models of other programs: read, explained, looked at, recorded.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{
     Corpus, CorpusError, EveryNth, ExplainError, Explained, Extent, First, Live, Options, Progress, explain,
@@ -13,8 +13,13 @@ use crosslens_nets::train::RunFolder;
 
 use crate::attending::{fitted, record_one};
 use crate::explaining::{CONTROL_SENTENCES, add_control};
+use crate::pretrained::ReadSource;
 use crate::recording::record_corpus;
-use crate::{AttendError, AttendOptions, OpenError, PretrainedModel, RecordOptions, RecordRunError, Sentence, Shard};
+use crate::signals::SignalError;
+use crate::{
+    AttendError, AttendOptions, Choices, FileKind, OpenError, PretrainedModel, PretrainedModelError, RecordOptions, RecordRunError,
+    Sentence, Shard,
+};
 
 /// Why sentences for an imported model cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +34,12 @@ pub enum SentencesError {
     /// Threads cannot be started.
     #[error("threads cannot be started")]
     Threads(#[from] std::io::Error),
+    /// Sounds or pictures that cannot be read.
+    #[error(transparent)]
+    Files(#[from] Box<PretrainedModelError>),
+    /// A folder without them.
+    #[error(transparent)]
+    Folder(#[from] Box<SignalError>),
 }
 
 /// Sentences for an imported model. Where the file names no target, it is what the model writes by itself, and counts as not known.
@@ -37,6 +48,8 @@ pub struct ImportedSentences {
     pairs: Vec<Pair>,
     /// By pair: whether the target was given.
     told: Vec<bool>,
+    /// By pair, where sources are sounds or pictures: the file.
+    files: Vec<PathBuf>,
 }
 
 impl ImportedSentences {
@@ -56,6 +69,11 @@ impl ImportedSentences {
         Some((self.pairs[place].clone(), self.told[place]))
     }
 
+    /// The file of a sound or picture.
+    pub(crate) fn file(&self, number: u64) -> Option<&Path> {
+        self.files.get(usize::try_from(number).ok()?).map(PathBuf::as_path)
+    }
+
     /// How long they are and how many different tokens they have.
     pub fn extent(&self) -> Extent {
         Extent::of(self.pairs.iter())
@@ -66,9 +84,13 @@ impl ImportedSentences {
     pub fn then(mut self, others: Self) -> Self {
         self.pairs.extend(others.pairs);
         self.told.extend(others.told);
+        self.files.extend(others.files);
         self
     }
 }
+
+/// Sources, each perhaps with a target.
+type Lines<S> = Vec<(S, Option<Vec<Token>>)>;
 
 /// A model that another program trained.
 #[derive(Debug)]
@@ -95,12 +117,27 @@ impl ImportedModel {
     }
 
     /// Opens a folder with an `import.toml`, a mapping, the weights of a model known to the program, or a folder of Hugging Face's.
+    /// A multilingual one must say itself which languages are meant.
     pub fn open(path: &Path, attention: Attention) -> Result<Self, OpenError> {
+        Self::open_with(path, &Choices::default(), attention)
+    }
+
+    /// The same, as somebody chose.
+    pub fn open_with(path: &Path, choices: &Choices, attention: Attention) -> Result<Self, OpenError> {
         if Imported::is_at(path) {
+            choices.languages.refuse(path)?;
             return Ok(Self::Mapped(Box::new(Imported::open(path)?)));
         }
         let kinds: &[SiteKind] = if attention == Attention::All { &SiteKind::ALL } else { &[SiteKind::Cross] };
-        Ok(Self::Pretrained(Box::new(PretrainedModel::open(path, kinds, 0)?)))
+        Ok(Self::Pretrained(Box::new(PretrainedModel::open_with(path, choices, kinds, 0)?)))
+    }
+
+    /// The same, only attention from the decoder to the encoder looked at.
+    pub fn crossing(self) -> Result<Self, OpenError> {
+        Ok(match self {
+            Self::Mapped(model) => Self::Mapped(model),
+            Self::Pretrained(model) => Self::Pretrained(Box::new(model.crossing()?)),
+        })
     }
 
     /// What it records.
@@ -125,9 +162,12 @@ impl ImportedModel {
     }
 
     /// What it writes for each source by itself, at most so many tokens.
-    pub(crate) fn write(&self, sources: &[Vec<Token>], most: usize, n_threads: usize) -> Result<Vec<Vec<Token>>, SentencesError> {
+    pub(crate) fn write(&self, sources: &[ReadSource], most: usize, n_threads: usize) -> Result<Vec<Vec<Token>>, SentencesError> {
         Ok(match self {
-            Self::Mapped(model) => model.subject(n_threads)?.write(sources, model.most_steps().min(most))?,
+            Self::Mapped(model) => {
+                let sources: Vec<Vec<Token>> = sources.iter().map(|source| source.tokens.clone()).collect();
+                model.subject(n_threads)?.write(&sources, model.most_steps().min(most))?
+            }
             Self::Pretrained(model) => model.write(sources, most, n_threads)?,
         })
     }
@@ -139,6 +179,27 @@ impl ImportedModel {
         }
     }
 
+    /// Whether its sources are sounds or pictures, named by their paths, rather than texts.
+    pub fn reads_files(&self) -> bool {
+        matches!(self, Self::Pretrained(model) if model.senses().is_some())
+    }
+
+    /// What kind of files they are.
+    pub fn reads(&self) -> Option<FileKind> {
+        match self {
+            Self::Pretrained(model) => model.senses().map(|senses| if senses.hears() { FileKind::Sound } else { FileKind::Picture }),
+            Self::Mapped(_) => None,
+        }
+    }
+
+    /// A source: a text, or the path of a sound or a picture.
+    fn read_source(&self, text: &str) -> Result<ReadSource, AttendError> {
+        match self {
+            Self::Pretrained(model) if model.senses().is_some() => Ok(model.read_files(&[PathBuf::from(text)])?.remove(0)),
+            _ => Ok(ReadSource { tokens: self.source(text)?, signal: None }),
+        }
+    }
+
     pub(crate) fn target(&self, text: &str) -> Result<Vec<Token>, AttendError> {
         match self {
             Self::Mapped(model) => self.tokens("target", text, |text| model.target(text)),
@@ -147,13 +208,56 @@ impl ImportedModel {
     }
 
     /// Reads a file of sentences, one a line: a source, or a source and a target separated by a tab.
+    ///
+    /// Where sources are sounds or pictures, a line names a file, from where the list lies; a folder stands for all such files in it.
     pub fn sentences(&self, path: &Path, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
         self.first_sentences(path, u64::MAX, n_threads)
     }
 
     /// The same, but only the first so many of them.
     pub fn first_sentences(&self, path: &Path, most: u64, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
-        let mut lines = read_lines(path, |line| {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        match self {
+            Self::Pretrained(model) if model.senses().is_some() => {
+                let (lines, files) = self.listed_files(model, path, most)?;
+                Ok(ImportedSentences { files, ..self.with_targets(lines, n_threads)? })
+            }
+            _ => {
+                let read = |source: &str| self.source(source).map_err(|error| error.to_string());
+                let mut lines = self.lines(path, read)?;
+                lines.truncate(most);
+                let read = |(tokens, target)| (ReadSource { tokens, signal: None }, target);
+                self.with_targets(lines.into_iter().map(read).collect(), n_threads)
+            }
+        }
+    }
+
+    /// Sounds or pictures, each with what the model makes of it.
+    pub fn files(&self, paths: &[PathBuf], n_threads: usize) -> Result<ImportedSentences, AttendError> {
+        let Self::Pretrained(model) = self else { return Err(AttendError::NoFiles) };
+        let lines = model.read_files(paths)?.into_iter().map(|source| (source, None)).collect();
+        let sentences = self.with_targets(lines, n_threads).map_err(Box::new)?;
+        Ok(ImportedSentences { files: paths.to_vec(), ..sentences })
+    }
+
+    /// Sounds or pictures by a list or in a folder, with their targets where those are given, and their files.
+    fn listed_files(&self, model: &PretrainedModel, path: &Path, most: usize) -> Result<(Lines<ReadSource>, Vec<PathBuf>), SentencesError> {
+        let mut lines = match model.senses() {
+            Some(senses) if path.is_dir() => senses.files_in(path).map_err(Box::new)?.into_iter().map(|file| (file, None)).collect(),
+            _ => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                self.lines(path, |source| Ok(folder.join(source.trim())))?
+            }
+        };
+        lines.truncate(most);
+        let (files, targets): (Vec<PathBuf>, Vec<_>) = lines.into_iter().unzip();
+        let read = model.read_files(&files).map_err(Box::new)?;
+        Ok((read.into_iter().zip(targets).collect(), files))
+    }
+
+    /// The lines of a file, each a source and perhaps a target.
+    fn lines<S>(&self, path: &Path, source_of: impl Fn(&str) -> Result<S, String>) -> Result<Lines<S>, TsvError> {
+        read_lines(path, |line| {
             let halves = line.split_once('\t').or_else(|| line.split_once(" ||| "));
             let (source, target) = halves.map_or((line, None), |(source, target)| (source, Some(target)));
             if source.trim().is_empty() {
@@ -161,35 +265,41 @@ impl ImportedModel {
             }
             let target = target.filter(|target| !target.trim().is_empty());
             let target = target.map(|target| self.target(target)).transpose().map_err(|error| error.to_string())?;
-            Ok((self.source(source).map_err(|error| error.to_string())?, target))
-        })?;
-        lines.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        self.with_targets(lines, n_threads)
+            Ok((source_of(source)?, target))
+        })
     }
 
     /// Sources with what the model wrote for them, however it was searched for.
     pub fn written(&self, texts: &[(&str, Vec<Token>)]) -> Result<ImportedSentences, AttendError> {
-        let pair = |(source, target): &(&str, Vec<Token>)| Ok(Pair { source: self.source(source)?, target: target.clone() });
+        let pair = |(source, target): &(&str, Vec<Token>)| Ok(self.read_source(source)?.paired(target.clone()));
         let pairs: Vec<Pair> = texts.iter().map(pair).collect::<Result<_, AttendError>>()?;
-        Ok(ImportedSentences { told: vec![false; pairs.len()], pairs })
+        let files = if self.reads_files() { texts.iter().map(|(file, _)| PathBuf::from(file)).collect() } else { Vec::new() };
+        Ok(ImportedSentences { told: vec![false; pairs.len()], pairs, files })
     }
 
     /// One sentence.
     pub fn sentence(&self, source: &str, target: Option<&str>, n_threads: usize) -> Result<ImportedSentences, AttendError> {
         let target = target.map(|target| self.target(target)).transpose()?;
-        Ok(self.with_targets(vec![(self.source(source)?, target)], n_threads).map_err(Box::new)?)
+        let files = if self.reads_files() { vec![PathBuf::from(source)] } else { Vec::new() };
+        let sentences = self.with_targets(vec![(self.read_source(source)?, target)], n_threads).map_err(Box::new)?;
+        Ok(ImportedSentences { files, ..sentences })
     }
 
     /// Where there is no target, the model writes one.
-    fn with_targets(&self, lines: Vec<(Vec<Token>, Option<Vec<Token>>)>, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
+    fn with_targets(&self, lines: Lines<ReadSource>, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
         let told = lines.iter().map(|(_, target)| target.is_some()).collect();
-        let untold: Vec<Vec<Token>> = lines.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.clone()).collect();
+        let untold: Vec<ReadSource> = lines.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.clone()).collect();
         let mut written = self.write(&untold, usize::MAX, n_threads)?.into_iter();
-        let mut pair = |(source, target): (Vec<Token>, Option<Vec<Token>>)| {
-            let target = target.or_else(|| written.next()).expect("one was written for each source without a target");
-            Pair { source, target }
+        let mut pair = |(source, target): (ReadSource, Option<Vec<Token>>)| {
+            let target = match (self, target) {
+                (Self::Pretrained(model), Some(target)) => model.prompted(&source, target)?,
+                (_, Some(target)) => target,
+                (_, None) => written.next().expect("one was written for each source without a target"),
+            };
+            Ok(source.paired(target))
         };
-        Ok(ImportedSentences { pairs: lines.into_iter().map(&mut pair).collect(), told })
+        let pairs = lines.into_iter().map(&mut pair).collect::<Result<_, RecordError>>()?;
+        Ok(ImportedSentences { pairs, told, files: Vec::new() })
     }
 
     /// Explains the model; with `control`, beside what untrained weights of the same shape would give.
@@ -207,6 +317,13 @@ impl ImportedModel {
             let corpus = sentences.of(untrained.as_ref(), self.fed());
             add_control(&mut explained, &First { corpus: &corpus, n_sentences: CONTROL_SENTENCES }, options, progress)?;
         }
+        if let Self::Pretrained(model) = self {
+            model.stage(sentences, &mut explained.samples).map_err(|error| ExplainError::Corpus {
+                from: 0,
+                to: sentences.len(),
+                source: error.into(),
+            })?;
+        }
         explained.report.corpus.source = "a file".into();
         Ok(explained)
     }
@@ -217,12 +334,12 @@ impl ImportedModel {
         let recorded = match sentence {
             Sentence::Fresh(_) => return Err(AttendError::NoTask),
             Sentence::Pair(source, target) => {
-                record_one(subject.as_ref(), Pair { source: self.source(source)?, target: self.target(target)? }, Fed::Target)?
+                record_one(subject.as_ref(), self.read_source(source)?.paired(self.target(target)?), Fed::Target)?
             }
             Sentence::Source(text) => {
-                let source = self.source(text)?;
+                let source = self.read_source(text)?;
                 let target = self.write(std::slice::from_ref(&source), usize::MAX, options.n_threads).map_err(Box::new)?.remove(0);
-                let mut recorded = record_one(subject.as_ref(), Pair { source, target }, self.fed())?;
+                let mut recorded = record_one(subject.as_ref(), source.paired(target), self.fed())?;
                 without_target(&mut recorded, self.fed());
                 recorded
             }

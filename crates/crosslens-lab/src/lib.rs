@@ -2,6 +2,7 @@
 
 mod aligning;
 mod attending;
+mod captioning;
 pub mod demo;
 mod explaining;
 mod fitting;
@@ -14,23 +15,29 @@ pub mod recipes;
 mod recorder;
 mod recording;
 pub mod reproduce;
+mod scenes;
 mod showing;
+mod signals;
+mod transcribing;
 mod translating;
 
 pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead};
 pub use attending::{AttendError, AttendOptions, Sentence};
+pub use captioning::{CaptionError, Captioner};
 pub use explaining::{SentenceFileError, Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use imported::{Attention, ImportedModel, ImportedSentences, SentencesError};
 pub use judging::TextQuality;
-pub use live::{Asked, Feeds, LiveError, LiveModel, Rerun, Spelled, Taken};
+pub use live::{Asked, Feeds, FileKind, LiveError, LiveModel, Rerun, Spelled, Taken, WordsOf};
 pub use model::{OpenError, Opened, TrainedModel};
-pub use pretrained::{PretrainedModel, PretrainedModelError, Translation};
+pub use pretrained::{Choices, LanguageChoice, PretrainedModel, PretrainedModelError, Translation};
 pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
 pub use showing::{ImportedOptions, ShowError, ShowOptions, Shown, curves};
+pub use signals::{DEFAULT_CODES, Place, SignalError};
+pub use transcribing::{HeardSoFar, SpeechModel, Transcription};
 pub use translating::{WriteError, Writing, Written, save_attention};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, search, tasks, text, train};
-pub use crosslens_pretrained::{Decoding, EarlyStopping, PretrainedError, Sampling};
+pub use crosslens_pretrained::{Decoding, EarlyStopping, PretrainedError, Sampling, speech};

@@ -11,6 +11,7 @@ use crosslens_analysis::{
     Components, Estimator, Fed, FitError, N_TERMS, Pair, RecordError, Recordable, Recorded, Shrinkage, SplitError, Stats, Subset, Sums,
     Token,
 };
+use serde::Serialize;
 
 use crate::{AttendError, ImportedModel, ImportedSentences, Sentences, Shard, TrainedModel};
 use imported::LiveImported;
@@ -42,6 +43,8 @@ pub enum Asked {
         /// What the decoder should write.
         target: Option<Spelled>,
     },
+    /// This sound or picture, as the bytes of a file.
+    File(Vec<u8>),
 }
 
 /// What a model wrote when it was run again.
@@ -53,6 +56,26 @@ pub struct Rerun {
     pub before: Vec<String>,
     /// Mean cross-entropy of the target now; `None` without a target.
     pub loss: Option<f64>,
+}
+
+/// For each token of a sentence the word it belongs to, counted from 0; the start and the end are words of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WordsOf {
+    /// Of what the encoder reads.
+    pub source: Vec<usize>,
+    /// Of what the decoder reads.
+    pub fed: Vec<usize>,
+    /// Of what it finds likeliest.
+    pub predicted: Vec<usize>,
+}
+
+/// What sources are, where they are no texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// WAV, FLAC, MP3 or Ogg Vorbis.
+    Sound,
+    /// PNG, JPEG or WebP.
+    Picture,
 }
 
 /// Where sentences to be taken by their number come from.
@@ -95,6 +118,9 @@ pub enum LiveError {
     /// The decoder cannot read what is not there.
     #[error("the decoder can read the target only if one is given")]
     NoTarget,
+    /// A file for a model of texts.
+    #[error("this model reads texts, neither sounds nor pictures")]
+    NoFiles,
     /// There is nothing to take a sentence from.
     #[error("this model has no task and was opened without --corpus: there is no sentence to take")]
     NoSentences,
@@ -229,8 +255,24 @@ impl LiveModel {
     /// The words it knows on both sides; `None` where it reads any text.
     pub fn words(&self) -> Option<[&[String]; 2]> {
         match &self.kind {
-            Kind::Run(run) => Some([run.model.task.source_vocabulary().words(), run.model.task.target_vocabulary().words()]),
+            Kind::Run(run) => run.words(),
             Kind::Imported(live) => live.words(),
+        }
+    }
+
+    /// Which tokens of the first of these sentences form a word; `None` where each is one, and for models of other programs.
+    pub fn word_of(&self, samples: &Samples) -> Option<WordsOf> {
+        match &self.kind {
+            Kind::Run(run) => run.word_of(samples),
+            Kind::Imported(_) => None,
+        }
+    }
+
+    /// What kind of files it reads in place of texts: sounds or pictures.
+    pub fn reads(&self) -> Option<FileKind> {
+        match &self.kind {
+            Kind::Imported(live) => live.model.reads(),
+            Kind::Run(_) => None,
         }
     }
 
@@ -259,7 +301,10 @@ impl LiveModel {
         sites.iter().try_for_each(|&site| self.check_site(site))?;
         let recorded = self.hear(asked, feeds)?.recorded;
         self.check_size(&recorded, sites)?;
-        let samples = self.ready(estimator)?.explain(&recorded, sites);
+        let mut samples = self.ready(estimator)?.explain(&recorded, sites);
+        if let (Kind::Imported(live), Some(sample)) = (&self.kind, samples.sentences.first_mut()) {
+            sample.scene = live.scene(asked, sample)?;
+        }
         let is_finite = samples.sentences.iter().flat_map(|sample| &sample.pieces).flatten().all(|piece| piece.is_finite());
         if is_finite { Ok(samples) } else { Err(LiveError::Scores) }
     }
@@ -270,7 +315,8 @@ impl LiveModel {
         let Heard { recorded, fed } = self.hear(asked, feeds)?;
         let how = self.ready(estimator)?.keeping(&recorded, site, kept);
         let target = recorded.target.clone().unwrap_or_else(|| recorded.predicted.clone());
-        let answers = self.subject.run(&[Pair { source: recorded.source.clone(), target }], fed, &how)?;
+        let pair = Pair { source: recorded.source.clone(), target, signal: recorded.signal.clone() };
+        let answers = self.subject.run(&[pair], fed, &how)?;
         let answer = answers.into_iter().next().expect("one answer for one pair");
         let words = &self.subject.description().target;
         let names = |tokens: &[Token]| tokens.iter().map(|&token| words.name(token).into_owned()).collect();
@@ -339,4 +385,13 @@ fn sums(stats: Stats) -> Vec<Sums> {
 fn record_one(subject: &dyn Recordable, pair: Pair, fed: Fed<'_>) -> Result<Recorded, LiveError> {
     let recorded = subject.record(&[pair], fed)?;
     Ok(recorded.into_iter().next().expect("one sentence for one pair"))
+}
+
+/// Why a text cannot be read.
+fn refused(error: AttendError) -> LiveError {
+    match error {
+        AttendError::UnknownWord { side, word, .. } => LiveError::UnknownWord { side, word },
+        AttendError::Empty { side } => LiveError::Empty { side },
+        other => LiveError::Text(Box::new(other)),
+    }
 }

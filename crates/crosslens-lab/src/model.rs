@@ -7,7 +7,7 @@ use crosslens_nets::network::{Engine, Feeding, Network, Outcome};
 use crosslens_nets::tasks::{Split, Task, TaskError};
 use crosslens_nets::train::{ConfigError, FolderError, RunConfig, RunFolder, Samples, evaluate};
 
-use crate::{Attention, ImportedModel, PretrainedModelError};
+use crate::{Attention, Choices, ImportedModel, PretrainedModelError};
 
 /// Why a model cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -73,11 +73,16 @@ impl Opened {
     /// Opens the folder of a run or of a recording, a `.npz` or `.safetensors` file of padded arrays, or a model of another program; of
     /// a pretrained one only attention from the decoder to the encoder is looked at.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(path, &Choices::default())
+    }
+
+    /// The same, a pretrained model as somebody chose.
+    pub fn open_with(path: &Path, choices: &Choices) -> Result<Self, OpenError> {
         if RunFolder::at(path).holds_run() {
             return Ok(Self::Model(Box::new(TrainedModel::open(path)?)));
         }
         if ImportedModel::is_at(path) {
-            return Ok(Self::Imported(Box::new(ImportedModel::open(path, Attention::Cross)?)));
+            return Ok(Self::Imported(Box::new(ImportedModel::open_with(path, choices, Attention::Cross)?)));
         }
         if !path.exists() {
             return Err(OpenError::Nothing { path: path.to_owned() });

@@ -8,7 +8,9 @@ use crosslens_analysis::timeline::{Timeline, TrainingPoint};
 use crosslens_analysis::{Mismatch, Recording, RecordingError, Stats, StatsError, Sums};
 use crosslens_nets::train::{FolderError, Metrics, RunFolder};
 
-use crate::{Attention, ImportedModel, ImportedSentences, OpenError, Opened, Sentences, SentencesError, TrainedModel, explain_recording};
+use crate::{
+    Attention, Choices, ImportedModel, ImportedSentences, OpenError, Opened, Sentences, SentencesError, TrainedModel, explain_recording,
+};
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,8 @@ pub struct ImportedOptions {
     pub self_attention: bool,
     /// Sentences the causal checks run on: every head is checked, which for so many as a run takes would be long.
     pub causal: u64,
+    /// How it is opened.
+    pub choices: Choices,
 }
 
 impl ImportedOptions {
@@ -92,7 +96,7 @@ impl ImportedOptions {
     pub fn open(&self, path: &Path) -> Result<Opened, OpenError> {
         if ImportedModel::is_at(path) {
             let attention = if self.self_attention { Attention::All } else { Attention::Cross };
-            return Ok(Opened::Imported(Box::new(ImportedModel::open(path, attention)?)));
+            return Ok(Opened::Imported(Box::new(ImportedModel::open_with(path, &self.choices, attention)?)));
         }
         Opened::open(path)
     }

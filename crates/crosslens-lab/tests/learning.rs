@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crosslens_lab::TrainedModel;
-use crosslens_lab::network::{Engine, Feeding};
+use crosslens_lab::network::{Engine, Family, Feeding};
 use crosslens_lab::recipes::{RECIPES, Recipe};
 use crosslens_lab::train::{Event, Run, RunFolder, Wish};
 
@@ -56,6 +56,30 @@ fn an_attention_only_network_learns_one_to_one() {
 #[test]
 fn a_transformer_learns_to_reverse() {
     learns("reverse-transformer");
+}
+
+/// Whether they come to their promise takes minutes; that they learn at all shows at once.
+#[test]
+fn every_family_begins_to_learn_translation() {
+    let recipes: Vec<&Recipe> = RECIPES.iter().filter(|recipe| recipe.task == "translation").collect();
+    assert_eq!(recipes.len(), Family::ALL.len());
+    for recipe in recipes {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut config = recipe.config();
+        (config.training.steps, config.training.batch, config.training.evaluate_samples) = (40, 16, 4);
+        (config.training.warm_up, config.seed) = (5, 11);
+        let mut losses = Vec::new();
+        let mut look = |event: Event<'_>| {
+            if let Event::Updated { loss, .. } = event {
+                losses.push(loss);
+            }
+            Wish::GoOn
+        };
+        let run = Run::prepare(config, RunFolder::at(folder.path())).expect("a shipped configuration");
+        run.start(0, &mut look).expect("a run that ends");
+        let [first, last] = [&losses[..5], &losses[35..]].map(|losses| losses.iter().sum::<f64>() / 5.0);
+        assert!(last < 0.85 * first, "{}: a loss of {first} fell to {last}", recipe.name);
+    }
 }
 
 /// `cargo xtask test --slow` writes `target/tmp/learning.md`; its last results stand in `docs/performance.md`.

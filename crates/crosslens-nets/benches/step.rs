@@ -22,7 +22,7 @@ fn step(bencher: Bencher<'_, '_>, family: Family, feeding: Feeding, n_pairs: usi
     let mut moments = Moments::new(weights.len());
     let mut engine = Engine::new(1).expect("one thread");
     let pairs: Vec<Pair> =
-        (0..n_pairs).map(|number| Pair { source: sentence(source_steps, number), target: sentence(target_steps, number + 1) }).collect();
+        (0..n_pairs).map(|number| Pair::new(sentence(source_steps, number), sentence(target_steps, number + 1))).collect();
     bencher.counter(ItemsCount::new(n_pairs * target_steps)).bench_local(|| {
         engine.differentiate(&network, &weights, &pairs, feeding, 0);
         moments.update(&mut engine, &mut weights, &OptimizerConfig::default(), 1e-3);

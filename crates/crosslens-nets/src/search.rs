@@ -289,7 +289,7 @@ mod tests {
             let (network, weights) = drawn(&config);
             let how = Search { steps: 6, steps_per_source: 0, end: Token::MAX, ..Search::greedy(END) };
             let written = search(&network, &weights, &sources(), &how, &threads);
-            let pairs: Vec<Pair> = sources().into_iter().map(|source| Pair { source, target: vec![0; 6] }).collect();
+            let pairs: Vec<Pair> = sources().into_iter().map(|source| Pair::new(source, vec![0; 6])).collect();
             for (seen, written) in engine.observe(&network, &weights, &pairs, Feeding::Free).iter().zip(&written) {
                 let [written] = &written[..] else { panic!("one hypothesis") };
                 assert_eq!(written.tokens, seen.predicted, "{config:?}");
@@ -327,7 +327,7 @@ mod tests {
                 .collect();
         }
         for target in targets {
-            let pair = Pair { source: source.to_vec(), target: target.clone() };
+            let pair = Pair::new(source.to_vec(), target.clone());
             let outcome = engine.evaluate(network, weights, &[pair], Feeding::Forced);
             let score = how.rate(-outcome.loss * target.len() as f64, target.len());
             if score > best.1 {

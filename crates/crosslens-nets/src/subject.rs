@@ -63,7 +63,7 @@ pub enum FedError {
 /// let network = Network::new(&config, words.len(), words.len(), 0)?;
 /// let weights = network.draw_weights(0);
 /// let subject = Subject::new(network, weights, &words, &words, 1)?;
-/// let pairs = [Pair { source: vec![0, 1, 2], target: vec![1, 2] }];
+/// let pairs = [Pair::new(vec![0, 1, 2], vec![1, 2])];
 /// let recorded = subject.record(&pairs, Fed::Own)?;
 /// assert_eq!(recorded[0].attention[0].len(), 2 * 3);
 /// let fed = [recorded[0].fed.clone()];
@@ -165,7 +165,7 @@ impl Recordable for Subject {
             return Some(vec![Vec::new(); self.description.streams.len()]);
         }
         self.network.check_lengths(n_steps, n_steps).ok()?;
-        let pairs = [Pair { source: vec![0; n_steps], target: vec![0; n_steps] }];
+        let pairs = [Pair::new(vec![0; n_steps], vec![0; n_steps])];
         let mut engine = Engine::on(self.threads.clone());
         let look = |shard: &dyn Watched<f32>, sentence| shard.observe(sentence);
         let seen = engine.watch(&self.network, &self.weights, &pairs, Feeding::Forced, Some(&NoToken(probe)), look).pop()?;
@@ -203,6 +203,7 @@ fn recorded(number: usize, pair: &Pair, seen: &Observation<f32>, answer: Answer,
     Recorded {
         number: number as u64,
         source: pair.source.clone(),
+        signal: None,
         fed: seen.fed.clone(),
         predicted: answer.predicted,
         target: Some(pair.target.clone()),

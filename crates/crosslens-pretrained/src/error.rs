@@ -132,4 +132,42 @@ pub enum PretrainedError {
         /// Positions.
         most: usize,
     },
+    /// A sound or a picture for a model of sentences.
+    #[error("the model `{model}` reads sentences, neither sounds nor pictures")]
+    NotASignal {
+        /// The model's folder.
+        model: PathBuf,
+    },
+    /// A sentence for a model of sounds or pictures.
+    #[error("the model `{model}` reads no tokens but {expected}")]
+    NotTokens {
+        /// The model's folder.
+        model: PathBuf,
+        /// What it reads.
+        expected: String,
+    },
+    /// A sound or a picture of another size.
+    #[error("a signal of {found} numbers is not what the model `{model}` reads: {expected}")]
+    WrongSignal {
+        /// The model's folder.
+        model: PathBuf,
+        /// Numbers given.
+        found: usize,
+        /// What it reads.
+        expected: String,
+    },
+    /// A sound or a picture with a number that is none.
+    #[error("the signal for the model `{model}` holds a number that is not finite")]
+    BrokenSignal {
+        /// The model's folder.
+        model: PathBuf,
+    },
+    /// Codes that do not belong to a signal.
+    #[error("{found} codes are given for a signal of {expected} steps")]
+    Codes {
+        /// Codes given.
+        found: usize,
+        /// Steps of the signal.
+        expected: usize,
+    },
 }

@@ -29,9 +29,23 @@ impl Fields {
         }
     }
 
+    /// The fields of an object within a file.
+    pub(crate) fn of(path: &Path, values: Map<String, Value>) -> Self {
+        Self { path: path.to_owned(), values }
+    }
+
     /// No field at all.
     pub(crate) fn none(path: &Path) -> Self {
         Self { path: path.to_owned(), values: Map::new() }
+    }
+
+    /// The fields of an object that is itself a field.
+    pub(crate) fn nested(&self, field: &str) -> Result<Option<Self>, PretrainedError> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::Object(values)) => Ok(Some(Self { path: self.path.clone(), values: values.clone() })),
+            Some(value) => Err(self.wrong(field, format!("is {value}; an object is meant"))),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -55,6 +69,23 @@ impl Fields {
             Some(size) if (1..=MAX_SIZE).contains(&size) => Ok(size as usize),
             _ => Err(self.wrong(field, format!("is {value}; a whole number from 1 to {MAX_SIZE} is meant"))),
         }
+    }
+
+    /// Two sizes, or one that counts for both.
+    pub(crate) fn sizes(&self, field: &str, otherwise: usize) -> Result<[usize; 2], PretrainedError> {
+        let Some(Value::Array(values)) = self.get(field) else { return Ok([self.size(field, Some(otherwise))?; 2]) };
+        match values.iter().map(|value| value.as_u64().filter(|size| (1..=MAX_SIZE).contains(size))).collect::<Option<Vec<_>>>().as_deref()
+        {
+            Some([first, second]) => Ok([*first as usize, *second as usize]),
+            _ => Err(self.wrong(field, format!("is a list, but not of two whole numbers from 1 to {MAX_SIZE}"))),
+        }
+    }
+
+    /// These fields, and those of another object that are not among them.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        let mut values = other.values.clone();
+        values.extend(self.values.iter().filter(|(_, value)| !value.is_null()).map(|(field, value)| (field.clone(), value.clone())));
+        Self { path: self.path.clone(), values }
     }
 
     /// A token's number, or a list of them.

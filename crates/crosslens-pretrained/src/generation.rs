@@ -6,6 +6,9 @@ use crosslens_analysis::Token;
 
 use crate::PretrainedError;
 use crate::fields::Fields;
+use crate::model::Model;
+use crate::speech::TimestampRule;
+use crate::text::Opening;
 
 /// Tokens a model writes at most where its files do not say.
 const MAX_TOKENS: usize = 256;
@@ -57,9 +60,31 @@ pub struct Generation {
     pub length_penalty: f64,
     /// When a beam search ends.
     pub early_stopping: EarlyStopping,
+    /// The first and the last token that tell a model of speech what to write; before a target they are given, never written.
+    pub prompts: Option<(Token, Token)>,
+    /// How timestamps are written; of models of speech, where they are asked for.
+    pub timestamps: Option<TimestampRule>,
+}
+
+impl Model {
+    /// Lets it write in the language that was chosen for its tokenizer.
+    pub fn open_with(&mut self, opening: Opening) -> Result<(), PretrainedError> {
+        let (Opening::Start(token) | Opening::First(token)) = opening;
+        self.check_fed(&[token])?;
+        (self.generation.start, self.generation.forced_first) = match opening {
+            Opening::Start(token) => (token, None),
+            Opening::First(token) => (self.generation.start, Some(token)),
+        };
+        Ok(())
+    }
 }
 
 impl Generation {
+    /// Whether a token tells a model of speech what to write.
+    pub(crate) fn is_prompt(&self, token: Token) -> bool {
+        self.prompts.is_some_and(|(first, last)| (first..=last).contains(&token))
+    }
+
     /// Reads `generation_config.json` beside the configuration, whose own fields count where that says nothing.
     pub(crate) fn read(folder: &Path, config: &Fields, n_words: usize) -> Result<Self, PretrainedError> {
         let path = folder.join("generation_config.json");
@@ -99,9 +124,12 @@ impl Generation {
             max_tokens if of("max_new_tokens").get("max_new_tokens").is_some() => max_tokens,
             _ => size("max_length", MAX_TOKENS + 1, MOST_TOKENS)?.saturating_sub(1),
         };
+        let ends = tokens("eos_token_id")?;
+        let prompts = ends.first().zip(token("no_timestamps_token_id")?).map(|(end, last)| (end + 1, last));
         Ok(Self {
             start,
-            ends: tokens("eos_token_id")?,
+            ends,
+            prompts,
             pad,
             forced_first: token("forced_bos_token_id")?,
             forced_last: tokens("forced_eos_token_id")?,
@@ -115,6 +143,7 @@ impl Generation {
             n_beams: size("num_beams", 1, MOST_BEAMS)?.max(1),
             length_penalty: of("length_penalty").number("length_penalty", 1.0)?,
             early_stopping,
+            timestamps: None,
         })
     }
 }

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crosslens_analysis::Token;
+use crosslens_analysis::{Signal, Token};
 
 use crate::PretrainedError;
 use crate::families::{self, Family};
 use crate::fields::Fields;
 use crate::generation::Generation;
 use crate::layers::{Head, Need, Spans, Table, Unwatched, Watch};
-use crate::stack::{Memory, Stack};
+use crate::senses::{Grid, Source};
+use crate::stack::{Memory, Reads, Stack};
 use crate::weights::Weights;
 
 /// From what the decoder ends in to logits.
@@ -60,7 +61,8 @@ impl Model {
 
     /// The same model with weights that nobody trained.
     pub fn untrained(&self, seed: u64) -> Result<Self, PretrainedError> {
-        families::build(&self.folder, self.family, &read_config(&self.folder)?, self.weights.drawn(seed))
+        let model = families::build(&self.folder, self.family, &read_config(&self.folder)?, self.weights.drawn(seed))?;
+        Ok(Self { generation: self.generation.clone(), ..model })
     }
 
     /// Where it was opened.
@@ -78,24 +80,71 @@ impl Model {
         &self.generation
     }
 
-    /// Dimensions of its states.
+    /// Dimensions of its decoder's states.
     pub fn d_model(&self) -> usize {
+        self.decoder.d()
+    }
+
+    /// Dimensions of its encoder's states.
+    pub fn d_source(&self) -> usize {
         self.encoder.d()
     }
 
-    /// How many tokens it reads.
+    /// Whether it reads sounds or pictures rather than tokens.
+    pub fn reads_signals(&self) -> bool {
+        matches!(self.encoder.reads, Reads::Signal(_))
+    }
+
+    /// Where the steps of its encoder lie in a picture; nothing where it reads no pictures.
+    pub fn grid(&self) -> Option<Grid> {
+        match &self.encoder.reads {
+            Reads::Signal(sense) => sense.grid(),
+            Reads::Words { .. } => None,
+        }
+    }
+
+    /// How many tokens it reads; 0 where it reads signals.
     pub fn n_source_tokens(&self) -> usize {
-        self.encoder.words.rows()
+        self.encoder.n_words()
+    }
+
+    /// The vectors `[step, d]` that its encoder makes of a signal before positions are added, and `d`: what codes of its steps are made
+    /// from.
+    pub fn sensed(&self, signal: &Signal) -> Result<(Vec<f32>, usize), PretrainedError> {
+        self.n_source_steps(signal)?;
+        match &self.encoder.reads {
+            Reads::Signal(sense) => Ok((sense.rows(signal.values()), sense.d())),
+            Reads::Words { .. } => Err(PretrainedError::NotASignal { model: self.folder.clone() }),
+        }
+    }
+
+    /// How many states the encoder makes of a source; fails unless it can be read.
+    pub fn n_source_steps<'s>(&self, source: impl Into<Source<'s>>) -> Result<usize, PretrainedError> {
+        let model = || self.folder.clone();
+        match (&self.encoder.reads, source.into()) {
+            (Reads::Words { .. }, Source::Tokens(tokens)) => check("source", tokens, &self.encoder).map(|()| tokens.len()),
+            (Reads::Words { .. }, Source::Signal(_)) => Err(PretrainedError::NotASignal { model: model() }),
+            (Reads::Signal(sense), Source::Tokens(_)) => Err(PretrainedError::NotTokens { model: model(), expected: sense.expects() }),
+            (Reads::Signal(sense), Source::Signal(signal)) => {
+                let found = signal.values().len();
+                let wrong = || PretrainedError::WrongSignal { model: model(), found, expected: sense.expects() };
+                if !signal.values().iter().all(|value| value.is_finite()) {
+                    return Err(PretrainedError::BrokenSignal { model: model() });
+                }
+                let fits = |n: &usize| self.encoder.positions.as_ref().is_none_or(|positions| *n <= positions.len());
+                sense.n_steps(found).filter(fits).ok_or_else(wrong)
+            }
+        }
     }
 
     /// How many tokens it writes.
     pub fn n_target_tokens(&self) -> usize {
-        self.readout.table.rows().min(self.decoder.words.rows())
+        self.readout.table.rows().min(self.decoder.n_words())
     }
 
     /// Fails unless a sentence can be read.
     pub fn check_source(&self, tokens: &[Token]) -> Result<(), PretrainedError> {
-        check("source", tokens, &self.encoder)
+        self.n_source_steps(tokens).map(drop)
     }
 
     /// Fails unless a sentence can be fed to the decoder.
@@ -103,9 +152,19 @@ impl Model {
         check("target", tokens, &self.decoder)
     }
 
-    /// Runs the encoder. The tokens are checked.
-    pub(crate) fn encode(&self, sources: &[&[Token]], watch: &mut dyn Watch) -> Encoded {
-        let spans = Spans::of(sources.iter().map(|source| source.len()));
+    /// Which rows belong to which source. The sources are checked.
+    pub(crate) fn source_spans(&self, sources: &[Source<'_>]) -> Spans {
+        let n_steps = |source: &Source<'_>| match (&self.encoder.reads, source) {
+            (Reads::Signal(sense), Source::Signal(signal)) => sense.n_steps(signal.values().len()).unwrap_or(0),
+            (_, Source::Tokens(tokens)) => tokens.len(),
+            _ => 0,
+        };
+        Spans::of(sources.iter().map(n_steps))
+    }
+
+    /// Runs the encoder. The sources are checked.
+    pub(crate) fn encode(&self, sources: &[Source<'_>], watch: &mut dyn Watch) -> Encoded {
+        let spans = self.source_spans(sources);
         let mut states = self.encoder.embed(sources.iter().copied(), 0);
         self.encoder.run(&mut states, &spans, None, 0..self.encoder.layers.len(), Need::Output, watch);
         self.encoder.finish(&mut states);
@@ -116,7 +175,7 @@ impl Model {
     /// that is needed.
     pub(crate) fn decode(&self, encoded: &Encoded, fed: &[&[Token]], need: Need, watch: &mut dyn Watch) -> (Spans, Vec<f32>) {
         let spans = Spans::of(fed.iter().map(|fed| fed.len()));
-        let mut states = self.decoder.embed(fed.iter().copied(), 0);
+        let mut states = self.decoder.embed(fed.iter().map(|&fed| fed.into()), 0);
         let memory = Memory { states: &encoded.states, spans: &encoded.spans };
         self.decoder.run(&mut states, &spans, Some(memory), 0..self.decoder.layers.len(), need, watch);
         if need == Need::Output {
@@ -126,8 +185,9 @@ impl Model {
     }
 
     /// The logits `[step, words]` after each token that the decoder is fed.
-    pub fn logits_of(&self, source: &[Token], fed: &[Token]) -> Result<Vec<f32>, PretrainedError> {
-        self.check_source(source)?;
+    pub fn logits_of<'s>(&self, source: impl Into<Source<'s>>, fed: &[Token]) -> Result<Vec<f32>, PretrainedError> {
+        let source = source.into();
+        self.n_source_steps(source)?;
         self.check_fed(fed)?;
         let encoded = self.encode(&[source], &mut Unwatched);
         Ok(self.logits(&self.decode(&encoded, &[fed], Need::Output, &mut Unwatched).1))
@@ -153,7 +213,7 @@ fn check(side: &'static str, tokens: &[Token], stack: &Stack) -> Result<(), Pret
     if tokens.is_empty() {
         return Err(PretrainedError::Empty { side });
     }
-    let count = stack.words.rows();
+    let count = stack.n_words();
     if let Some(&token) = tokens.iter().find(|&&token| token as usize >= count) {
         return Err(PretrainedError::UnknownToken { side, token, count });
     }

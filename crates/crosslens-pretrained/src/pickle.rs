@@ -110,6 +110,11 @@ impl<'f> Archive<'f> {
             "DoubleStorage" => Dtype::F64,
             "HalfStorage" => Dtype::F16,
             "BFloat16Storage" => Dtype::BF16,
+            // Masks and counted positions, which some folders keep and no model reads.
+            "LongStorage" => Dtype::I64,
+            "IntStorage" => Dtype::I32,
+            "ByteStorage" => Dtype::U8,
+            "BoolStorage" => Dtype::BOOL,
             other => return Err(PickleError::Dtype { name: name.to_owned(), found: other.trim_end_matches("Storage").to_uppercase() }),
         };
         if !is_in_rows(shape, strides) {
@@ -527,7 +532,8 @@ mod tests {
             let place = pickle.windows(what.len()).position(|window| window == what.as_bytes()).expect("it is there");
             [&pickle[..place], by.as_bytes(), &pickle[place + what.len()..]].concat()
         };
-        refused(&other("FloatStorage", "LongStorage"), "Dtype { name: \"w\", found: \"LONG\" }");
+        refused(&other("FloatStorage", "CharStorage"), "Dtype { name: \"w\", found: \"CHAR\" }");
+        refused(&other("FloatStorage", "LongStorage"), "more than its storage of 24 bytes holds");
         refused(&other("X\u{1}\0\0\x000", "X\u{1}\0\0\0z"), "its storage `z` is missing");
     }
 

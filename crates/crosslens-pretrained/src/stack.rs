@@ -7,6 +7,7 @@ use crosslens_analysis::{SiteKind, Token};
 use crosslens_kernels::add;
 
 use crate::layers::{Activation, At, Attention, Keys, Linear, Need, Norm, Positions, Question, Scratch, Spans, Table, Watch};
+use crate::senses::{Sense, Source};
 
 /// Where norms stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,16 +33,31 @@ pub(crate) struct Layer {
     pub(crate) feed_forward: (Norm, FeedForward),
 }
 
+/// What enters a stack.
+pub(crate) enum Reads {
+    /// Tokens: rows of a table, times a number.
+    Words { table: Arc<Table>, scale: f32 },
+    /// A sound or a picture.
+    Signal(Box<dyn Sense>),
+}
+
 /// An encoder or a decoder.
 pub(crate) struct Stack {
     pub(crate) kind: SiteKind,
-    pub(crate) words: Arc<Table>,
-    pub(crate) word_scale: f32,
+    pub(crate) reads: Reads,
     pub(crate) positions: Option<Positions>,
     pub(crate) embedding_norm: Option<Norm>,
     pub(crate) norm_place: NormPlace,
     pub(crate) layers: Vec<Layer>,
-    pub(crate) final_norm: Option<Norm>,
+    /// What stands after the last layer, in order.
+    pub(crate) ending: Vec<Ending>,
+}
+
+/// Something that stands after the last layer.
+pub(crate) enum Ending {
+    Norm(Norm),
+    Linear(Linear),
+    Activation(Activation),
 }
 
 /// What a decoder is asked about: the encoder's output.
@@ -63,20 +79,46 @@ pub(crate) struct Buffers {
 
 impl Stack {
     pub(crate) fn d(&self) -> usize {
-        self.words.d()
+        match &self.reads {
+            Reads::Words { table, .. } => table.d(),
+            Reads::Signal(sense) => sense.d(),
+        }
     }
 
-    /// The vectors `[rows, d]` that enter the first layer; `first_step` is the position of each sentence's first token.
-    pub(crate) fn embed<'t>(&self, sentences: impl Iterator<Item = &'t [Token]>, first_step: usize) -> Vec<f32> {
+    /// Dimensions of what it ends in.
+    pub(crate) fn d_end(&self) -> usize {
+        let d_out = |ending: &Ending| if let Ending::Linear(map) = ending { Some(map.d_out()) } else { None };
+        self.ending.iter().rev().find_map(d_out).unwrap_or(self.d())
+    }
+
+    /// How many tokens it knows; 0 where it reads none.
+    pub(crate) fn n_words(&self) -> usize {
+        match &self.reads {
+            Reads::Words { table, .. } => table.rows(),
+            Reads::Signal(_) => 0,
+        }
+    }
+
+    /// The vectors `[rows, d]` that enter the first layer; `first_step` is the position of each source's first step. The sources are
+    /// checked: they are of the kind that is read here.
+    pub(crate) fn embed<'s>(&self, sources: impl Iterator<Item = Source<'s>>, first_step: usize) -> Vec<f32> {
         let mut rows = Vec::new();
-        for sentence in sentences {
+        for source in sources {
             let from = rows.len();
-            sentence.iter().for_each(|&token| self.words.append(token as usize, token as usize + 1, &mut rows));
-            if self.word_scale != 1.0 {
-                rows[from..].iter_mut().for_each(|x| *x *= self.word_scale);
+            let mut read: &[Token] = &[];
+            match (&self.reads, source) {
+                (Reads::Words { table, scale }, Source::Tokens(tokens)) => {
+                    tokens.iter().for_each(|&token| table.append(token as usize, token as usize + 1, &mut rows));
+                    if *scale != 1.0 {
+                        rows[from..].iter_mut().for_each(|x| *x *= scale);
+                    }
+                    read = tokens;
+                }
+                (Reads::Signal(sense), Source::Signal(signal)) => rows.extend(sense.rows(signal.values())),
+                _ => unreachable!("sources are checked before they are read"),
             }
             if let Some(positions) = &self.positions {
-                positions.add(first_step, &mut rows[from..]);
+                positions.add(first_step, read, &mut rows[from..]);
             }
         }
         if let Some(norm) = &self.embedding_norm {
@@ -140,9 +182,17 @@ impl Stack {
     }
 
     /// What stands after the last layer.
-    pub(crate) fn finish(&self, rows: &mut [f32]) {
-        if let Some(norm) = &self.final_norm {
-            norm.apply_in_place(rows);
+    pub(crate) fn finish(&self, rows: &mut Vec<f32>) {
+        for ending in &self.ending {
+            match ending {
+                Ending::Norm(norm) => norm.apply_in_place(rows),
+                Ending::Activation(activation) => activation.apply(rows),
+                Ending::Linear(map) => {
+                    let mut mapped = Vec::new();
+                    map.apply(rows, &mut mapped);
+                    *rows = mapped;
+                }
+            }
         }
     }
 
@@ -218,20 +268,20 @@ impl Cache {
 }
 
 impl Stack {
-    /// An empty memory for one hypothesis about one sentence.
-    pub(crate) fn begin(&self, memory: &[f32]) -> Cache {
+    /// An empty memory for one hypothesis about one source, of which the encoder made `n_memory` states.
+    pub(crate) fn begin(&self, memory: &[f32], n_memory: usize) -> Cache {
         let keys = |layer: &Layer| layer.cross.as_ref().map_or_else(Keys::default, |(_, cross)| cross.keys(memory, Need::Output));
         Cache {
             n_steps: 0,
             own: vec![vec![Keys::default()]; self.layers.len()],
             memory: Arc::new(self.layers.iter().map(keys).collect()),
-            n_memory: memory.len() / self.d(),
+            n_memory,
         }
     }
 
     /// Reads one more token of each hypothesis; returns the states `[hypothesis, d]` that the readout reads.
     pub(crate) fn step(&self, cache: &mut Cache, tokens: &[Token], watch: &mut dyn Watch) -> Vec<f32> {
-        let mut rows = self.embed(tokens.iter().map(std::slice::from_ref), cache.n_steps);
+        let mut rows = self.embed(tokens.iter().map(|token| Source::Tokens(std::slice::from_ref(token))), cache.n_steps);
         let mut buffers = Buffers::default();
         let spans = Spans::of(tokens.iter().map(|_| 1));
         let read = Spans::of(tokens.iter().map(|_| cache.n_steps + 1));

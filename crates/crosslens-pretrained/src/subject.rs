@@ -13,6 +13,7 @@ use crate::PretrainedError;
 use crate::decode::rules;
 use crate::layers::{At, Attention, Need, Spans, Unwatched, Watch};
 use crate::model::Model;
+use crate::senses::Source;
 use crate::stack::Memory;
 
 /// Rows of source and target that are run side by side.
@@ -39,7 +40,7 @@ impl Wanted {
 /// The names of tokens; shorter than the vocabulary where they are not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenNames {
-    /// What the encoder reads.
+    /// What the encoder reads; of a model of sounds or pictures all codes, one name each.
     pub source: Vec<String>,
     /// What the decoder reads and writes.
     pub target: Vec<String>,
@@ -90,6 +91,20 @@ impl Subject {
         Ok(Self { threads: threads(&model, n_threads)?, model, wanted, description, plain: Mutex::new(None) })
     }
 
+    /// The same, recorded where these kinds of attention happen.
+    pub fn attending(&self, kinds: &[SiteKind]) -> Result<Self, PretrainedError> {
+        let wanted = Wanted { kinds: kinds.to_vec(), ..self.wanted.clone() };
+        let Description { source, target, .. } = &self.description;
+        let names = TokenNames { source: source.names.clone(), target: target.names.clone() };
+        let description = describe(&self.model, names, &wanted)?;
+        Ok(Self { model: self.model.clone(), wanted, description, threads: self.threads.clone(), plain: Mutex::new(None) })
+    }
+
+    /// The threads it works on.
+    pub fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
     /// The model.
     pub fn model(&self) -> &Arc<Model> {
         &self.model
@@ -101,7 +116,14 @@ impl Subject {
         let start = self.model.generation.start;
         let mut lists = Vec::with_capacity(pairs.len());
         for (number, pair) in pairs.iter().enumerate() {
-            self.model.check_source(&pair.source).map_err(refused)?;
+            let n_steps = self.model.n_source_steps(pair).map_err(refused)?;
+            if pair.source.len() != n_steps {
+                return Err(refused(PretrainedError::Codes { found: pair.source.len(), expected: n_steps }));
+            }
+            let count = self.description.source.count as usize;
+            if let Some(&token) = pair.source.iter().find(|&&token| token as usize >= count) {
+                return Err(RecordError::UnknownToken { pair: number, side: "source", token, count });
+            }
             if pair.target.is_empty() {
                 return Err(RecordError::Empty { pair: number, side: "target" });
             }
@@ -158,11 +180,12 @@ impl Subject {
     fn run_freely(&self, pairs: &[Pair], how: &dyn Intervene) -> Vec<Vec<Token>> {
         let of_shard = |_, shard: Range<usize>| {
             let mut fed: Vec<Vec<Token>> = Vec::new();
-            for (pair, Pair { source, target }) in pairs[shard.clone()].iter().enumerate() {
-                let mut read = vec![self.model.generation.start];
-                let mut changed = Changed { subject: self, how, first_pair: shard.start + pair };
-                let encoded = self.model.encode(&[source], &mut changed);
-                while read.len() <= target.len() {
+            for (number, pair) in pairs[shard.clone()].iter().enumerate() {
+                let given = pair.target.iter().take_while(|&&token| self.model.generation.is_prompt(token));
+                let mut read: Vec<Token> = std::iter::once(&self.model.generation.start).chain(given).copied().collect();
+                let mut changed = Changed { subject: self, how, first_pair: shard.start + number };
+                let encoded = self.model.encode(&[pair.into()], &mut changed);
+                while read.len() <= pair.target.len() {
                     let (_, states) = self.model.decode(&encoded, &[&read], Need::Output, &mut changed);
                     let last = &states[states.len() - self.model.d_model()..];
                     read.push(self.next(&read, last));
@@ -199,7 +222,7 @@ impl Subject {
         let (encoder, decoder) = (&self.model.encoder, &self.model.decoder);
         let mut plain = PlainShard::default();
         let (source, target) = spans(pairs, fed);
-        let mut rows = encoder.embed(pairs.iter().map(|pair| pair.source.as_slice()), 0);
+        let mut rows = encoder.embed(pairs.iter().map(Source::from), 0);
         for layer in 0..encoder.layers.len() {
             plain.encoder.push(rows.clone());
             encoder.run(&mut rows, &source, None, layer..layer + 1, Need::Output, &mut Unwatched);
@@ -207,7 +230,7 @@ impl Subject {
         encoder.finish(&mut rows);
         plain.encoded = rows;
         let memory = Memory { states: &plain.encoded, spans: &source };
-        let mut rows = decoder.embed(fed.iter().map(Vec::as_slice), 0);
+        let mut rows = decoder.embed(fed.iter().map(Source::from), 0);
         for layer in 0..decoder.layers.len() {
             plain.decoder.push(rows.clone());
             decoder.run(&mut rows, &target, Some(memory), layer..layer + 1, Need::Output, &mut Unwatched);
@@ -257,7 +280,7 @@ impl Recordable for Subject {
         let of_shard = |_, shard: Range<usize>| {
             let (pairs, fed) = (&pairs[shard.clone()], &fed[shard.clone()]);
             let mut recorder = Recorder::new(self, shard.start, pairs, fed);
-            let sources: Vec<&[Token]> = pairs.iter().map(|pair| pair.source.as_slice()).collect();
+            let sources: Vec<Source<'_>> = pairs.iter().map(Source::from).collect();
             let fed: Vec<&[Token]> = fed.iter().map(Vec::as_slice).collect();
             let encoded = self.model.encode(&sources, &mut recorder);
             if self.wanted.answers || self.wanted.kinds != [SiteKind::EncoderSelf] {
@@ -291,7 +314,7 @@ impl Recordable for Subject {
             let states = match &plain {
                 Some((at, plain)) => self.rerun_shard(&plain.shards[number], *at, pairs, fed, &mut changed),
                 None => {
-                    let sources: Vec<&[Token]> = pairs.iter().map(|pair| pair.source.as_slice()).collect();
+                    let sources: Vec<Source<'_>> = pairs.iter().map(Source::from).collect();
                     let fed: Vec<&[Token]> = fed.iter().map(Vec::as_slice).collect();
                     let encoded = self.model.encode(&sources, &mut changed);
                     self.model.decode(&encoded, &fed, Need::Output, &mut changed).1
@@ -374,6 +397,7 @@ impl<'a> Recorder<'a> {
         let recorded = pairs.iter().zip(fed).enumerate().map(|(number, (pair, fed))| Recorded {
             number: (first + number) as u64,
             source: pair.source.clone(),
+            signal: pair.signal.clone(),
             fed: fed.clone(),
             predicted: Vec::new(),
             target: Some(pair.target.clone()),
@@ -465,8 +489,7 @@ impl Watch for Changed<'_> {
 fn describe(model: &Model, names: TokenNames, wanted: &Wanted) -> Result<Description, PretrainedError> {
     let (mut streams, mut sites) = (Vec::new(), Vec::new());
     let mut weights = model.weights.clone();
-    let d = model.d_model();
-    let mut stream = |name: String, side| {
+    let mut stream = |name: String, side, d| {
         streams.push(Stream { name, side, consumed: Consumed::Current, d });
         streams.len() - 1
     };
@@ -476,10 +499,10 @@ fn describe(model: &Model, names: TokenNames, wanted: &Wanted) -> Result<Descrip
             SiteKind::EncoderSelf => (&model.encoder, Side::Source, "encoder"),
             SiteKind::DecoderSelf => (&model.decoder, Side::Target, "decoder"),
         };
-        let keys = (kind == SiteKind::Cross).then(|| stream("encoder".into(), Side::Source));
+        let keys = (kind == SiteKind::Cross).then(|| stream("encoder".into(), Side::Source, model.encoder.d_end()));
         for (layer, parts) in stack.layers.iter().enumerate() {
             let Some(attention) = (if kind == SiteKind::Cross { parts.cross.as_ref() } else { Some(&parts.attention) }) else { continue };
-            let query = stream(format!("{word}.{layer}"), side);
+            let query = stream(format!("{word}.{layer}"), side, stack.d());
             let at = At { kind, layer };
             for head in 0..attention.1.n_heads {
                 sites.push(site(&mut weights, &attention.1, at, head, [query, keys.unwrap_or(query)])?);
@@ -494,21 +517,27 @@ fn describe(model: &Model, names: TokenNames, wanted: &Wanted) -> Result<Descrip
     };
     let (encoder, decoder) = (&model.encoder, &model.decoder);
     let what = format!(
-        "{}: {} encoder and {} decoder layers of {} heads, d {d}",
+        "{}: {} encoder and {} decoder layers of {} heads, d {}",
         model.family(),
         encoder.layers.len(),
         decoder.layers.len(),
-        decoder.layers.first().map_or(0, |layer| layer.attention.1.n_heads)
+        decoder.layers.first().map_or(0, |layer| layer.attention.1.n_heads),
+        decoder.d()
     );
     Ok(Description {
         model: what,
         model_hash: model.weights.hash()?,
-        source: words(names.source, encoder.words.rows(), None),
-        target: words(names.target, decoder.words.rows(), Some(model.generation.start)),
+        source: if model.reads_signals() { codes(names.source) } else { words(names.source, encoder.n_words(), None) },
+        target: words(names.target, decoder.n_words(), Some(model.generation.start)),
         streams,
         sites,
         readout: None,
     })
+}
+
+/// The codes that stand for the steps of signals; they neither start nor end anything.
+fn codes(names: Vec<String>) -> Words {
+    Words { count: names.len() as Token, names, start: None, end: None }
 }
 
 fn site(

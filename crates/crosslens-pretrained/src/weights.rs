@@ -101,6 +101,9 @@ impl Weights {
         for (name, entry) in self.entries.iter() {
             hash.update(format!("{name}{:?}", entry.shape));
             let Stored { path, file } = &self.files[entry.file];
+            if !is_weight(entry.place.0) {
+                continue;
+            }
             let count = entry.shape.iter().product::<usize>().min(HASHED_NUMBERS);
             let take = |chunk: &[f32]| chunk.iter().for_each(|number| hash.update(number.to_le_bytes()));
             for_each_chunk(file, path, name, entry.place, count, take)?;
@@ -139,6 +142,17 @@ impl Weights {
         }
         self.taken.insert(name.to_owned());
         Ok(numbers)
+    }
+
+    /// The numbers `[d_out, d_in]` of a matrix that is stored as `[d_in, d_out]`.
+    pub(crate) fn read_turned(&mut self, name: &str, [d_out, d_in]: [usize; 2]) -> Result<Vec<f32>, PretrainedError> {
+        if let Some(seed) = self.seed {
+            self.find(name, &[d_in, d_out])?;
+            self.taken.insert(name.to_owned());
+            return Ok(draw(seed, name, &[d_out, d_in]));
+        }
+        let stored = self.read(name, &[d_in, d_out])?;
+        Ok((0..d_out).flat_map(|output| (0..d_in).map(move |input| input * d_out + output)).map(|place| stored[place]).collect())
     }
 
     /// A tensor `[rows, d]` whose rows are looked up: mapped where its file allows.
@@ -249,6 +263,11 @@ impl Opening<'_> {
         self.files.push(Stored { path: path.to_owned(), file });
         Ok(())
     }
+}
+
+/// Whether numbers of this type are weights; others are masks and positions that nobody reads.
+fn is_weight(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }
 
 /// Reads `count` numbers from the byte `first` on and hands them over in chunks.

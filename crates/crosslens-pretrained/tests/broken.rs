@@ -439,7 +439,9 @@ fn sizes_larger_than_the_file() {
 /// Positions that are computed rather than read.
 #[test]
 fn positions_without_end() {
-    refused_config("marian", &json!({ "max_position_embeddings": 1 << 20 }), &["`max_position_embeddings`", "at most"]);
+    for model in ["marian", "m2m_100"] {
+        refused_config(model, &json!({ "max_position_embeddings": 1 << 20 }), &["`max_position_embeddings`", "at most"]);
+    }
     refused_config("t5", &json!({ "relative_attention_max_distance": 1 << 20 }), &["`relative_attention_max_distance`", "at most"]);
 }
 
@@ -462,7 +464,11 @@ fn unknown_activation() {
 
 #[test]
 fn unknown_model_type() {
-    refused_config("t5", &json!({ "model_type": "bert" }), &["`model_type`", "bert", "t5, mt5, umt5, bart, marian"]);
+    refused_config(
+        "t5",
+        &json!({ "model_type": "bert" }),
+        &["`model_type`", "bert", "t5, mt5, umt5, bart, marian, mbart, pegasus, m2m_100"],
+    );
     refused_config("t5", &json!({ "model_type": null }), &["`model_type`", "missing"]);
     refused_config("t5", &json!({ "model_type": 5 }), &["`model_type`"]);
 }
@@ -528,7 +534,7 @@ fn refused_source(case: &str, source: &[u32], words: &[&str]) {
         model.write(source, &Decoding::of(&model)).map(drop),
         model.check_source(source),
         model.logits_of(source, &[model.generation().start]).map(drop),
-        model.write_all(&[vec![3, 4], source.to_vec()], &Decoding::greedy(&model), 2).map(drop),
+        model.write_all(&[(&[3, 4]).into(), source.into()], &Decoding::greedy(&model), 2).map(drop),
     ];
     for result in refused {
         let error = result.expect_err("refused").to_string();

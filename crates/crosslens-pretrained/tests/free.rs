@@ -23,7 +23,7 @@ fn own_words_are_those_of_greedy_decoding() {
         let subject = Subject::new(model.clone(), TokenNames::default(), Wanted::cross(), 1).expect(case);
         for source in [vec![5, 6, 7, 1], vec![9, 4, 4, 8, 3, 1], vec![11]] {
             let written = model.write(&source, &how).expect(case).remove(0).tokens;
-            let pair = Pair { source, target: vec![0; STEPS] };
+            let pair = Pair::new(source, vec![0; STEPS]);
             let recorded = subject.record(std::slice::from_ref(&pair), Fed::Own).expect(case).remove(0);
             assert_eq!(recorded.predicted, written[..STEPS], "{case}");
             assert_eq!(recorded.fed[1..], written[..STEPS - 1], "{case}");

@@ -121,7 +121,7 @@ fn pairs(n: usize) -> Vec<Pair> {
         source.shuffle(&mut random);
         source.truncate(random.random_range(9..=words.len()));
         source.push(END);
-        Pair { target: source.clone(), source }
+        Pair::new(source.clone(), source)
     };
     (0..n).map(|_| pair()).collect()
 }

@@ -268,7 +268,7 @@ impl Chosen {
                 Some(target) => tokens(model.task.target_vocabulary(), "target", target)?,
                 None => own_tokens(model, &own_words(model, source, n_threads)?),
             };
-            Ok(Pair { source: tokens(model.task.source_vocabulary(), "source", source)?, target })
+            Ok(Pair::new(tokens(model.task.source_vocabulary(), "source", source)?, target))
         };
         Ok(Sentences::Listed(texts.iter().map(pair).collect::<Result<_, Failure>>()?))
     }

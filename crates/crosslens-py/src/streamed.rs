@@ -96,7 +96,7 @@ impl Description {
                 kind.name()
             )));
         }
-        let position_bias = bias.map(|(lowest, values)| RelativeBias { lowest, values });
+        let position_bias = bias.map(|(lowest, values)| RelativeBias { lowest, values }.into());
         let map = ScoreMap::Projected { query: query_map, key: key_map, scale, position_bias };
         let visible = if causal { Visible::Causal } else { Visible::All };
         Arc::make_mut(&mut self.described).sites.push(Site { kind, layer, head, query, key, map, visible, value });
@@ -205,6 +205,7 @@ impl Batch<'_> {
         Ok(Recorded {
             number: self.first + place as u64,
             source,
+            signal: None,
             predicted: of_target(&self.predicted, "predicted")?.unwrap_or_default(),
             target: of_target(&self.target, "target")?,
             fed,

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use crosslens_lab::analysis::explain::Samples;
 use crosslens_lab::analysis::page::{sample_header, value_norms};
 use crosslens_lab::analysis::report::Verdict;
 use crosslens_lab::analysis::{Estimator, N_PARTS, N_TERMS, Subset};
-use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled, Taken};
+use crosslens_lab::{Asked, Feeds, FileKind, LiveError, LiveModel, Spelled, Taken, WordsOf};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
 use hyper::header::{self, HeaderValue};
@@ -106,8 +108,16 @@ where
         Route::OpenApi => Ok(whole(StatusCode::OK, "application/json", Bytes::from_static(OPENAPI.as_bytes()))),
         Route::Models => Ok(models(&state)),
         Route::Model => Ok(json(StatusCode::OK, &model_view(found.number(0)?, model(&state, &found)?, true))),
-        Route::Explain => explain(&state, live(&state, &found)?, found.number(0)?, read(&state, &head, body).await?).await,
-        Route::Rerun => rerun(&state, live(&state, &found)?, read(&state, &head, body).await?).await,
+        Route::Explain => {
+            let live = live(&state, &found)?;
+            let request = read_at_most(state.limits.of_question(&live), &head, body).await?;
+            explain(&state, live, found.number(0)?, request).await
+        }
+        Route::Rerun => {
+            let live = live(&state, &found)?;
+            let request = read_at_most(state.limits.of_question(&live), &head, body).await?;
+            rerun(&state, live, request).await
+        }
         Route::Reports => Ok(reports(&state)),
         Route::Report => Ok(whole(StatusCode::OK, "application/json", report(&state, &found)?.json.clone())),
         Route::Averages => Ok(arrays(report(&state, &found)?.averages.clone())),
@@ -142,8 +152,17 @@ fn without_token(cookie: &str) -> Result<Reply, Refusal> {
     Ok(reply)
 }
 
-/// Reads a body of JSON, as long as it is allowed to be.
+/// Reads a body of JSON, as long as most are allowed to be.
 async fn read<B, T>(state: &State, head: &Parts, body: B) -> Result<T, Refusal>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    T: DeserializeOwned,
+{
+    read_at_most(state.limits.body_bytes, head, body).await
+}
+
+async fn read_at_most<B, T>(most: usize, head: &Parts, body: B) -> Result<T, Refusal>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -153,7 +172,6 @@ where
     if media_type.split(';').next().map(str::trim) != Some("application/json") {
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be JSON, with content-type application/json"));
     }
-    let most = state.limits.body_bytes;
     let bytes = match Limited::new(body, most).collect().await {
         Ok(collected) => collected.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
@@ -228,6 +246,7 @@ fn asks(live: &LiveModel) -> serde_json::Value {
     json!({
         "take": taken, "sentences": n_sentences, "fitted": live.is_fitted(),
         "feeding": live.chooses_feeding(), "words": live.words().is_some(),
+        "files": live.reads().map(|kind| match kind { FileKind::Sound => "sound", FileKind::Picture => "picture" }),
     })
 }
 
@@ -270,16 +289,21 @@ struct Sentence {
     source: Option<Words>,
     target: Option<Words>,
     sample: Option<u32>,
+    /// A sound or a picture, in base64.
+    file: Option<String>,
 }
 
 impl Sentence {
     fn asked(self) -> Result<Asked, Refusal> {
         match self {
-            Self { source: Some(source), target, sample: None } => {
+            Self { source: Some(source), target, sample: None, file: None } => {
                 Ok(Asked::Typed { source: source.into(), target: target.map(Spelled::from) })
             }
-            Self { source: None, target: None, sample: Some(number) } => Ok(Asked::Task(number.into())),
-            _ => Err(Refusal::unfit("a sentence is a source, perhaps with a target, or else the number of a sample")),
+            Self { source: None, target: None, sample: Some(number), file: None } => Ok(Asked::Task(number.into())),
+            Self { source: None, target: None, sample: None, file: Some(file) } => {
+                Ok(Asked::File(STANDARD.decode(file).map_err(|_| Refusal::unfit("the file is not in base64"))?))
+            }
+            _ => Err(Refusal::unfit("a sentence is a source, perhaps with a target, or else the number of a sample, or a file")),
         }
     }
 }
@@ -336,6 +360,8 @@ struct Explanation {
     /// Its tokens by name, as among the samples of a report.
     sample: serde_json::Value,
     estimator: &'static str,
+    /// Which tokens form a word, where they are pieces of words.
+    words: Option<WordsOf>,
     sites: Vec<SiteView>,
 }
 
@@ -379,7 +405,8 @@ async fn explain(state: &State, live: Arc<LiveModel>, id: usize, request: Explai
         let samples = live.explain(&asked, feeding.into(), estimator, sites.as_deref()).map_err(|error| refused(&error))?;
         let sample = samples.sentences.first().map(|sample| sample_header(&samples, sample)).unwrap_or_default();
         let sites = site_views(&samples, sites.as_deref(), own.as_ref().map_or(&[], |report| report.verdicts.as_slice()));
-        Ok(json(StatusCode::OK, &Explanation { sample, estimator: estimator.name(), sites }))
+        let words = live.word_of(&samples);
+        Ok(json(StatusCode::OK, &Explanation { sample, estimator: estimator.name(), words, sites }))
     };
     work(state, explained).await
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crosslens_lab::analysis::Recording;
 use crosslens_lab::analysis::explain::{Explained, Options, Progress};
-use crosslens_lab::analysis::page::{average_bytes, report_json, sample_bytes, sample_header};
+use crosslens_lab::analysis::page::{average_bytes, codes_json, report_json, sample_bytes, sample_header};
 use crosslens_lab::analysis::report::Verdict;
 use crosslens_lab::{ImportedModel, ImportedOptions, LiveError, LiveModel, Opened, Shard, ShowError, ShowOptions, Shown};
 use hyper::body::Bytes;
@@ -115,7 +115,7 @@ impl ServedReport {
         let (report, samples) = (&shown.explained.report, &shown.explained.samples);
         let value = serde_json::to_value(report).expect("a report has string keys");
         let headers: Vec<_> = samples.sentences.iter().map(|sample| sample_header(samples, sample)).collect();
-        let whole = report_json(&shown.name, value, &headers, &shown.training, shown.timeline.as_ref());
+        let whole = report_json(&shown.name, value, &headers, &codes_json(samples), &shown.training, shown.timeline.as_ref());
         Self {
             name: shown.name.clone(),
             model,

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use crosslens_lab::LiveModel;
+
 /// Everything a client could ask too much of.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of a request's body; more is 413.
     pub body_bytes: usize,
+    /// The same where the body may hold a sound or a picture: 12 MB of it, in base64.
+    pub upload_bytes: usize,
     /// Connections at a time; more is 503.
     pub connections: usize,
     /// Questions to models that are worked on at a time.
@@ -38,10 +42,18 @@ impl Limits {
     pub const JOB_SAMPLES: usize = 50;
 }
 
+impl Limits {
+    /// Bytes of a question to a model.
+    pub(crate) fn of_question(&self, live: &LiveModel) -> usize {
+        if live.reads().is_some() { self.upload_bytes } else { self.body_bytes }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 64 * 1024,
+            upload_bytes: 16 << 20,
             connections: 256,
             working: std::thread::available_parallelism().map_or(1, usize::from),
             waiting: 64,

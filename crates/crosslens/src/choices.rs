@@ -40,9 +40,36 @@ pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
         .map(|(_, name)| name)
 }
 
+/// Names that a message lists at most.
+const LISTED: usize = 20;
+
+/// The known names, those most like what was typed first, whatever their case.
+pub(crate) fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
+    let mut names: Vec<(f64, &str)> = known.into_iter().map(|name| (strsim::jaro_winkler(&typed, &name.to_lowercase()), name)).collect();
+    names.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    names.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The first 20 names, and how many more there are.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let (shown, more) = names.split_at(names.len().min(LISTED));
+    let shown = shown.join(", ");
+    if more.is_empty() { shown } else { format!("{shown} and {} more", more.len()) }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{listed, near, nearest};
+
+    #[test]
+    fn near_languages_come_first_and_lists_end() {
+        let known = ["zul_Latn", "fra_Latn", "deu_Latn", "eng_Latn"];
+        assert_eq!(near("FRA", known)[0], "fra_Latn");
+        assert_eq!(listed(near("english", known)[..2].iter().copied()).split(", ").next(), Some("eng_Latn"));
+        assert_eq!(listed(["a"; 23]), format!("{} and 3 more", ["a"; 20].join(", ")));
+    }
 
     #[test]
     fn a_typing_error_finds_its_word_and_nonsense_finds_none() {

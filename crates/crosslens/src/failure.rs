@@ -10,14 +10,15 @@ use crosslens_lab::analysis::figure::FigureError;
 use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
 use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
+use crosslens_lab::speech::SpeechError;
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
 use crosslens_lab::{
-    AlignError, AttendError, OpenError, PretrainedError, PretrainedModelError, RecordRunError, RecordedTrainError, SentenceFileError,
-    SentencesError, ShowError, WriteError,
+    AlignError, AttendError, CaptionError, OpenError, PretrainedError, PretrainedModelError, RecordRunError, RecordedTrainError,
+    SentenceFileError, SentencesError, ShowError, WriteError,
 };
 use crosslens_server::{LibraryError, ServerError};
 
-use crate::choices::nearest;
+use crate::choices::{listed, near, nearest};
 use crate::output::note;
 
 /// What most commands take, and how one comes by it.
@@ -151,7 +152,46 @@ impl From<PretrainedModelError> for Failure {
             PretrainedModelError::Model(PretrainedError::UnknownToken { .. }) => {
                 failure.hint("the tokenizer beside the model has more tokens than it: they do not belong together")
             }
+            PretrainedModelError::NoLanguage { side, known, .. } => {
+                let field = if side == "source" { "src_lang" } else { "tgt_lang" };
+                let known = listed(known.iter().map(String::as_str));
+                Self { code: 2, ..failure }.hint(format!("--{side}-language CODE, or `{field}` in tokenizer_config.json, one of {known}"))
+            }
+            PretrainedModelError::UnknownLanguage { side, code, known, .. } => {
+                let near = near(&code, known.iter().map(String::as_str));
+                Self { code: 2, ..failure }.hint(format!("--{side}-language CODE; the nearest are {}", listed(near)))
+            }
+            PretrainedModelError::NoLanguages { .. } => {
+                Self { code: 2, ..failure }.hint("leave --source-language and --target-language out")
+            }
             _ => failure,
+        }
+    }
+}
+
+impl From<SpeechError> for Failure {
+    fn from(error: SpeechError) -> Self {
+        match error {
+            SpeechError::Model(error) => PretrainedModelError::Model(error).into(),
+            SpeechError::NotSpeech { ref folder, .. } => {
+                let hint = format!("crosslens translate {} TEXT", folder.display());
+                Self::of(&error).hint(hint)
+            }
+            SpeechError::Language { .. } => Self::of(&error).hint("leave --language out, and the model listens for it"),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<CaptionError> for Failure {
+    fn from(error: CaptionError) -> Self {
+        match error {
+            CaptionError::Model(error) => PretrainedModelError::Model(error).into(),
+            CaptionError::Blind { hears: true, .. } => Self::of(&error).hint("`crosslens transcribe` lets it write what it hears"),
+            CaptionError::Blind { ref model, .. } => {
+                Self::of(&error).hint(format!("crosslens translate {} \"some text\"", model.display()))
+            }
+            _ => Self::of(&error),
         }
     }
 }
@@ -171,6 +211,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Folder(error) => error.into(),
             OpenError::Recording(error) => error.into(),
+            OpenError::Pretrained(error) => error.into(),
             OpenError::Import(_) => Self::of(&error).hint("docs/import.md says what a mapping holds and what is made of which tensor"),
             OpenError::Nothing { ref path } => {
                 let hint = hub_hint(path).unwrap_or_else(|| format!("{A_RUN}, a recording, or a .npz or .safetensors dump"));

@@ -1,10 +1,12 @@
 //! Shows work as it goes: a bar on a terminal; of training also JSON lines for programs, or nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use crosslens_lab::analysis::corpus::BytesRead;
 use crosslens_lab::analysis::explain::{Phase, Progress};
 use crosslens_lab::reproduce::Work;
+use crosslens_lab::tasks::{Preparing, Stage};
 use crosslens_lab::train::{Event, Metrics, Observer, Wish};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -93,6 +95,69 @@ impl Drop for Shown {
     }
 }
 
+/// A bar over what is done with a corpus before it is used: in bytes while its files are read, then in texts.
+pub(crate) struct CorpusBar {
+    style: Style,
+    bar: ProgressBar,
+    stage: Option<Stage>,
+    /// When a line of JSON was written last.
+    told: Instant,
+}
+
+/// Lines of JSON about one stage come no faster.
+const BETWEEN_LINES: Duration = Duration::from_secs(1);
+
+impl CorpusBar {
+    pub(crate) fn new(style: Style) -> Self {
+        let bar = if style == Style::Auto { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        Self { style, bar, stage: None, told: Instant::now() }
+    }
+
+    /// How far the stage at hand is.
+    pub(crate) fn show(&mut self, now: Preparing) {
+        let Preparing { stage, done, total } = now;
+        let is_new = self.stage != Some(stage) || self.bar.length() != Some(total);
+        if is_new {
+            self.begin(stage, total);
+        }
+        let is_over = done == total && self.bar.position() != done;
+        self.bar.set_position(done);
+        let is_told = is_new || is_over || self.told.elapsed() >= BETWEEN_LINES;
+        if self.style == Style::Json && is_told {
+            self.told = Instant::now();
+            output::note(&json!({"event": "preparing", "stage": stage.name(), "done": done, "total": total}).to_string());
+        }
+    }
+
+    /// How far its files are read.
+    pub(crate) fn show_bytes(&mut self, BytesRead { done, total }: BytesRead) {
+        self.show(Preparing { stage: Stage::Reading, done, total });
+    }
+
+    fn begin(&mut self, stage: Stage, total: u64) {
+        let template = match stage {
+            Stage::Reading => "{bar:30} {binary_bytes}/{binary_total_bytes}, {eta} left  {msg}",
+            // Nobody knows how long it takes; the clock shows that it goes on.
+            Stage::Learning => "{spinner} {elapsed}  {msg}",
+            _ => "{bar:30} {pos}/{len}, {eta} left  {msg}",
+        };
+        self.bar.set_style(ProgressStyle::with_template(template).expect("the template is written here").progress_chars("━╸ "));
+        self.bar.set_length(total);
+        self.bar.set_position(0);
+        self.bar.set_message(stage.name());
+        self.bar.reset_eta();
+        self.bar.reset_elapsed();
+        self.bar.enable_steady_tick(Duration::from_millis(200));
+        self.stage = Some(stage);
+    }
+}
+
+impl Drop for CorpusBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// A bar that counts sentences, on a terminal.
 pub(crate) struct SentenceBar(ProgressBar);
 
@@ -122,6 +187,36 @@ impl SentenceBar {
 }
 
 impl Drop for SentenceBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A bar that counts seconds of sound, on a terminal.
+pub(crate) struct SecondBar(ProgressBar);
+
+impl SecondBar {
+    /// `about` names the sound.
+    pub(crate) fn new(about: &str) -> Self {
+        let bar = ProgressBar::no_length();
+        bar.set_style(ProgressStyle::with_template("{pos} s  {msg}").expect("the template is written here"));
+        bar.set_message(about.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// So many seconds are done, of so many if that is known.
+    pub(crate) fn set(&self, done_secs: f64, of_secs: Option<f64>) {
+        const TEMPLATE: &str = "{bar:30} {pos}/{len} s, {eta} left  {msg}";
+        if let Some(of_secs) = of_secs {
+            self.0.set_style(ProgressStyle::with_template(TEMPLATE).expect("the template is written here").progress_chars("━╸ "));
+            self.0.set_length(of_secs.max(done_secs).ceil() as u64);
+        }
+        self.0.set_position(done_secs as u64);
+    }
+}
+
+impl Drop for SecondBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

@@ -2,8 +2,8 @@
 //!
 //! A [`SoftAlignment`] is attention, a row of weights for each target token. Its subwords are joined into words, its rows become [`Links`],
 //! the links of two directions one set ([`Symmetrization`]), and that is held against [`Gold`] ([`AlignmentTally`]). Where there is no gold,
-//! [`monotonicity`](SoftAlignment::monotonicity) and the best monotone path rate an alignment by itself. Nothing here knows a model; the
-//! equations are in `docs/math.md`.
+//! [`monotonicity`](SoftAlignment::monotonicity) and the best monotone path rate an alignment by itself; [`warp`] is the path through any
+//! table of costs. Nothing here knows a model; the equations are in `docs/math.md`.
 //!
 //! ```
 //! use crosslens_analysis::align::{AlignmentTally, Base, Symmetrization, read_gold, read_links};
@@ -30,6 +30,7 @@ mod soft;
 mod symmetrize;
 mod tally;
 mod text;
+mod warp;
 mod words;
 
 pub use gold::{Gold, GoldPair, read_gold_pairs};
@@ -40,4 +41,5 @@ pub use soft::{SoftAlignment, SoftAlignmentError};
 pub use symmetrize::Symmetrization;
 pub use tally::AlignmentTally;
 pub use text::{SoftText, marian_line, nematus_block};
+pub use warp::{WarpCell, WarpError, WarpPath, warp};
 pub use words::{Marking, Row, WordError, WordOf};

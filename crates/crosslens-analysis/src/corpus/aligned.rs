@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::entry::{Entries, Entry, both};
-use super::{CorpusError, Lines, MAX_LINE_BYTES};
+use super::{BytesRead, CorpusError, Lines, MAX_LINE_BYTES};
 
 pub(super) struct Aligned {
     source: Lines,
@@ -38,5 +38,10 @@ impl Entries for Aligned {
             (Err(reason), _) => Entry { path: source_path, line, texts: Err(reason) },
             (_, Err(reason)) => Entry { path: target_path, line, texts: Err(reason) },
         }))
+    }
+
+    fn bytes_read(&self) -> BytesRead {
+        let [source, target] = [self.source.bytes_read(), self.target.bytes_read()];
+        BytesRead { done: source.done + target.done, total: source.total + target.total }
     }
 }

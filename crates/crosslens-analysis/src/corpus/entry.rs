@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{CorpusError, Reason};
+use super::{BytesRead, CorpusError, Reason};
 
 /// Source and target, or why they are missing.
 pub(super) type Texts = Result<(String, String), Reason>;
@@ -20,6 +20,9 @@ pub(super) struct Entry {
 pub(super) trait Entries: Send {
     /// The next line or entry; none after the last.
     fn next_entry(&mut self) -> Result<Option<Entry>, CorpusError>;
+
+    /// How much of the file was read.
+    fn bytes_read(&self) -> BytesRead;
 }
 
 /// White space within a text that would break a line, and blanks around it, become one blank; the ends are trimmed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::entry::{Entries, Entry};
 use super::mo::Mo;
-use super::{CorpusError, Reason};
+use super::{BytesRead, CorpusError, Reason};
 
 /// Most catalogues that are looked at; a desktop has some hundreds.
 const MAX_CATALOGUES: usize = 10_000;
@@ -22,8 +22,14 @@ pub(super) fn roots() -> Vec<PathBuf> {
 /// All catalogues of a language, one after the other in the order of their names. Where several roots have one of the same name the first
 /// counts, as it does for programs. One that cannot be read is counted and passed over.
 pub(super) struct Installed {
-    catalogues: std::vec::IntoIter<PathBuf>,
+    /// Those not yet opened, with their sizes.
+    catalogues: std::vec::IntoIter<(PathBuf, u64)>,
     current: Option<Mo>,
+    /// Bytes of all, and of those opened before the current one.
+    n_bytes: u64,
+    n_before: u64,
+    /// Bytes of the current one.
+    n_current: u64,
 }
 
 impl Installed {
@@ -38,7 +44,13 @@ impl Installed {
             let looked = folders.map(|folder| format!("`{}`", folder.join("*.mo").display())).collect::<Vec<_>>().join(", ");
             return Err(CorpusError::NoCatalogue { language: language.to_owned(), looked });
         }
-        Ok(Self { catalogues: catalogues.into_values().collect::<Vec<_>>().into_iter(), current: None })
+        let size = |path: PathBuf| {
+            let n_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+            (path, n_bytes)
+        };
+        let catalogues: Vec<(PathBuf, u64)> = catalogues.into_values().map(size).collect();
+        let n_bytes = catalogues.iter().map(|(_, n_bytes)| n_bytes).sum();
+        Ok(Self { catalogues: catalogues.into_iter(), current: None, n_bytes, n_before: 0, n_current: 0 })
     }
 }
 
@@ -57,7 +69,9 @@ impl Entries for Installed {
             if let Some(entry) = self.current.as_mut().map(Mo::next_entry).transpose()?.flatten() {
                 return Ok(Some(entry));
             }
-            let Some(path) = self.catalogues.next() else { return Ok(None) };
+            self.n_before += std::mem::take(&mut self.n_current);
+            let Some((path, n_bytes)) = self.catalogues.next() else { return Ok(None) };
+            self.n_current = n_bytes;
             match Mo::open(&path) {
                 Ok(catalogue) => self.current = Some(catalogue),
                 Err(_) => {
@@ -66,6 +80,11 @@ impl Entries for Installed {
                 }
             }
         }
+    }
+
+    fn bytes_read(&self) -> BytesRead {
+        let current = self.current.as_ref().map_or(0, |catalogue| catalogue.bytes_read().done);
+        BytesRead { done: self.n_before + current.min(self.n_current), total: self.n_bytes }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::entry::{Entries, Entry, Texts, both};
-use super::{CorpusError, Line, Lines, MAX_LINE_BYTES, Reason};
+use super::{BytesRead, CorpusError, Line, Lines, MAX_LINE_BYTES, Reason};
 
 pub(super) struct Jsonl(Lines);
 
@@ -24,6 +24,10 @@ impl Entries for Jsonl {
         let path = Arc::clone(self.0.path());
         let Some((number, line)) = self.0.next_line()? else { return Ok(None) };
         Ok(Some(Entry { path, line: number, texts: texts(line) }))
+    }
+
+    fn bytes_read(&self) -> BytesRead {
+        self.0.bytes_read()
     }
 }
 

@@ -1,13 +1,14 @@
 //! Lines of a file that may be gzipped, none of which is held in memory beyond a limit.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{CorpusError, Reason};
+use super::{BytesRead, CorpusError, Reason};
 
 /// Longest line of a corpus that is read, in bytes without its end.
 pub const MAX_LINE_BYTES: usize = 64 << 10;
@@ -24,12 +25,40 @@ pub(super) fn open_file(path: &Path) -> Result<File, CorpusError> {
     File::open(path).map_err(CorpusError::io(path))
 }
 
+/// A file that counts what is read of it, packed as it may be.
+struct Metered {
+    file: File,
+    n_read: Arc<AtomicU64>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n_bytes = self.file.read(buffer)?;
+        self.n_read.fetch_add(n_bytes as u64, Ordering::Relaxed);
+        Ok(n_bytes)
+    }
+}
+
 /// The content of a file, unpacked where it begins as gzip does, of one member or several.
-pub(super) fn open_unpacked(path: &Path) -> Result<(Box<dyn BufRead + Send>, bool), CorpusError> {
-    let mut file = BufReader::new(open_file(path)?);
-    let is_gzip = file.fill_buf().map_err(CorpusError::io(path))?.starts_with(&GZIP);
-    let content: Box<dyn BufRead + Send> = if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) };
-    Ok((content, is_gzip))
+struct Unpacked {
+    content: Box<dyn BufRead + Send>,
+    is_gzip: bool,
+    /// Bytes of the file.
+    n_bytes: u64,
+    /// Those read until now.
+    n_read: Arc<AtomicU64>,
+}
+
+impl Unpacked {
+    fn open(path: &Path) -> Result<Self, CorpusError> {
+        let file = open_file(path)?;
+        let n_bytes = file.metadata().map_err(CorpusError::io(path))?.len();
+        let n_read = Arc::new(AtomicU64::new(0));
+        let mut file = BufReader::new(Metered { file, n_read: Arc::clone(&n_read) });
+        let is_gzip = file.fill_buf().map_err(CorpusError::io(path))?.starts_with(&GZIP);
+        let content: Box<dyn BufRead + Send> = if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) };
+        Ok(Self { content, is_gzip, n_bytes, n_read })
+    }
 }
 
 /// A line without its end, `\n` or `\r\n`.
@@ -53,8 +82,7 @@ impl<'a> Line<'a> {
 /// Reads a file line by line.
 pub(crate) struct Lines {
     path: Arc<Path>,
-    content: Box<dyn BufRead + Send>,
-    is_gzip: bool,
+    file: Unpacked,
     max_bytes: usize,
     n_lines: u64,
     /// The line that was read last, one byte beyond the limit at most.
@@ -64,8 +92,12 @@ pub(crate) struct Lines {
 impl Lines {
     /// Opens a file whose longer lines are passed over.
     pub(crate) fn open(path: &Path, max_bytes: usize) -> Result<Self, CorpusError> {
-        let (content, is_gzip) = open_unpacked(path)?;
-        Ok(Self { path: path.into(), content, is_gzip, max_bytes, n_lines: 0, buffer: Vec::new() })
+        Ok(Self { path: path.into(), file: Unpacked::open(path)?, max_bytes, n_lines: 0, buffer: Vec::new() })
+    }
+
+    /// How much of the file was read.
+    pub(super) fn bytes_read(&self) -> BytesRead {
+        BytesRead { done: self.file.n_read.load(Ordering::Relaxed), total: self.file.n_bytes }
     }
 
     pub(super) fn path(&self) -> &Arc<Path> {
@@ -101,10 +133,10 @@ impl Lines {
         // A mark of three bytes and a `\r` are no part of a line.
         let most = self.max_bytes + 4;
         loop {
-            let chunk = match self.content.fill_buf() {
+            let chunk = match self.file.content.fill_buf() {
                 Ok(chunk) => chunk,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(source) => return Err(failure(&self.path, self.is_gzip, self.n_lines, source)),
+                Err(source) => return Err(failure(&self.path, self.file.is_gzip, self.n_lines, source)),
             };
             if chunk.is_empty() {
                 return Ok(is_there.then_some(is_whole));
@@ -116,7 +148,7 @@ impl Lines {
             self.buffer.extend_from_slice(&content[..kept]);
             is_whole &= kept == content.len();
             let used = end.map_or(chunk.len(), |end| end + 1);
-            self.content.consume(used);
+            self.file.content.consume(used);
             if end.is_some() {
                 return Ok(Some(is_whole));
             }
@@ -204,6 +236,39 @@ mod tests {
             assert!(matches!(Lines::open(path, 100), Err(CorpusError::NotAFile { .. })), "{}", path.display());
         }
         assert!(matches!(Lines::open(Path::new("/no/such/file"), 100), Err(CorpusError::Io { .. })));
+    }
+
+    /// 200 kB of one letter are packed into less than a kilobyte, which is what counts.
+    #[test]
+    fn what_was_read_is_counted_as_it_lies_in_the_file() {
+        let text = b"aaaa\n".repeat(40_000);
+        for content in [gzip(&text), text] {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), &content).expect("written");
+            let mut lines = Lines::open(file.path(), 100).expect("a file");
+            let total = content.len() as u64;
+            let mut before = 0;
+            while lines.next_line().expect("a line").is_some() {
+                let BytesRead { done, total: of } = lines.bytes_read();
+                assert!(before <= done && done <= of && of == total);
+                before = done;
+            }
+            assert_eq!(lines.bytes_read(), BytesRead { done: total, total });
+        }
+    }
+
+    /// Lines without an end, or without anything in them, are passed over one by one, however many there are.
+    #[test]
+    fn empty_lines_take_no_memory() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), gzip(&vec![b'\n'; 4 << 20])).expect("written");
+        let mut lines = Lines::open(file.path(), MAX_LINE_BYTES).expect("a file");
+        let mut n_lines = 0;
+        while let Some((_, line)) = lines.next_line().expect("a line") {
+            assert!(matches!(line, Line::Bytes(b"")));
+            n_lines += 1;
+        }
+        assert_eq!((n_lines, lines.buffer.capacity()), (4 << 20, 0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::charset::Charset;
 use super::entry::{Entries, Entry, Texts};
 use super::lines::open_file;
-use super::{CorpusError, MAX_LINE_BYTES, Reason, gettext};
+use super::{BytesRead, CorpusError, MAX_LINE_BYTES, Reason, gettext};
 
 /// The largest catalogue that is read; those of large programs have 1 or 2 MiB.
 const MAX_BYTES: u64 = 64 << 20;
@@ -68,6 +68,12 @@ impl Entries for Mo {
             }
         }
         Ok(None)
+    }
+
+    /// The file is in memory; what counts is how many of its entries were taken.
+    fn bytes_read(&self) -> BytesRead {
+        let total = self.tables.bytes.len() as u64;
+        BytesRead { done: total * self.next as u64 / self.tables.n_entries.max(1) as u64, total }
     }
 }
 

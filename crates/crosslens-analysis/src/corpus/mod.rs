@@ -44,7 +44,7 @@ mod tabbed;
 pub use error::CorpusError;
 pub use filter::Filter;
 pub use lines::MAX_LINE_BYTES;
-pub use reader::{CorpusReader, TextPair};
+pub use reader::{BytesRead, CorpusReader, TextPair};
 pub use report::{CorpusReport, MAX_PLACES, Place, Reason, Tally};
 pub use spec::{CorpusSpec, CorpusSpecError};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::charset::Charset;
 use super::entry::{Entries, Entry, Texts};
-use super::{CorpusError, Line, Lines, MAX_LINE_BYTES, Reason, gettext};
+use super::{BytesRead, CorpusError, Line, Lines, MAX_LINE_BYTES, Reason, gettext};
 
 pub(super) struct Po {
     lines: Lines,
@@ -50,6 +50,10 @@ impl Entries for Po {
             return Ok(Some(Entry { path: Arc::clone(self.lines.path()), line: draft.line, texts }));
         }
         Ok(None)
+    }
+
+    fn bytes_read(&self) -> BytesRead {
+        self.lines.bytes_read()
     }
 }
 

@@ -15,6 +15,18 @@ pub struct TextPair {
     pub line: u64,
 }
 
+/// How much of a corpus was read, in bytes of its files as they are, packed or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BytesRead {
+    /// Until now.
+    pub done: u64,
+    /// In all.
+    pub total: u64,
+}
+
+/// Lines or entries after which [`CorpusReader::read_all`] says how far it is.
+const TOLD_EVERY: u64 = 256;
+
 /// The wanted pairs of a corpus, one by one.
 ///
 /// An error ends it. A corpus of which no pair is kept gives [`CorpusError::Empty`] as its last and only item.
@@ -43,15 +55,38 @@ impl CorpusReader {
         self.report
     }
 
+    /// All pairs, and what was kept and dropped; `told` hears how far it is, also where nothing is kept for long.
+    pub fn read_all(mut self, told: &mut dyn FnMut(BytesRead)) -> Result<(Vec<TextPair>, CorpusReport), CorpusError> {
+        let mut pairs = Vec::new();
+        let mut n_entries: u64 = 0;
+        while let Some(judged) = self.next_judged()? {
+            pairs.extend(judged);
+            n_entries += 1;
+            if n_entries.is_multiple_of(TOLD_EVERY) {
+                told(self.entries.bytes_read());
+            }
+        }
+        told(self.entries.bytes_read());
+        Ok((pairs, self.report))
+    }
+
     /// The next pair; none at the end.
     fn next_pair(&mut self) -> Result<Option<TextPair>, CorpusError> {
+        while let Some(judged) = self.next_judged()? {
+            if judged.is_some() {
+                return Ok(judged);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next line or entry, its pair if it is wanted; none at the end.
+    fn next_judged(&mut self) -> Result<Option<Option<TextPair>>, CorpusError> {
         if self.filter.max_pairs.is_some_and(|most| self.report.kept() >= most) {
             return Ok(None);
         }
-        while let Some(entry) = self.entries.next_entry()? {
-            if let Some(pair) = self.judge(entry) {
-                return Ok(Some(pair));
-            }
+        if let Some(entry) = self.entries.next_entry()? {
+            return Ok(Some(self.judge(entry)));
         }
         if self.report.kept() > 0 {
             return Ok(None);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::entry::{Entries, Entry, Texts, both};
-use super::{CorpusError, Line, Lines, MAX_LINE_BYTES};
+use super::{BytesRead, CorpusError, Line, Lines, MAX_LINE_BYTES};
 
 pub(super) struct Tabbed(Lines);
 
@@ -19,6 +19,10 @@ impl Entries for Tabbed {
         let path = Arc::clone(self.0.path());
         let Some((number, line)) = self.0.next_line()? else { return Ok(None) };
         Ok(Some(Entry { path, line: number, texts: texts(line) }))
+    }
+
+    fn bytes_read(&self) -> BytesRead {
+        self.0.bytes_read()
     }
 }
 

@@ -180,6 +180,7 @@ impl Checks {
             .map(|sentence| Pair {
                 source: sentence.source.clone(),
                 target: sentence.target.clone().unwrap_or_else(|| sentence.predicted.clone()),
+                signal: sentence.signal.clone(),
             })
             .collect();
         let given: Vec<Vec<Token>> = batch.iter().map(|sentence| sentence.fed.clone()).collect();

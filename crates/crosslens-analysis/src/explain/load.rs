@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::scene_file::Outline;
 use super::{Explained, Sample, Samples, TokenNames};
 use crate::report::{REPORT_SCHEMA, Report, SiteReport};
 use crate::storage::arrays::Arrays;
@@ -56,13 +57,18 @@ impl Samples {
         let numbers: Vec<u64> = file.json("numbers")?;
         let losses: Vec<Option<f64>> = file.json("losses")?;
         let visible: Vec<String> = file.json("visible")?;
+        let mut scenes = file.json::<Vec<Option<Outline>>>("scenes")?.into_iter();
         let mut sentences = Vec::new();
         for number in 0..file.n_samples.min(n_samples) {
             let mut sample = file.sample(number, &report.sites)?;
             sample.sentence.number = numbers.get(number).copied().unwrap_or(number as u64);
             sample.sentence.loss = losses.get(number).copied().flatten();
+            if let Some(Some(outline)) = scenes.next() {
+                sample.scene = Some(file.scene(number, outline, &sample.sentence)?);
+            }
             sentences.push(sample);
         }
+        let codes = file.codes(&sentences)?;
         let average = |site: usize| -> Result<Vec<Vec<f64>>, RecordingError> {
             let (name, shape) = file.average(site)?;
             let values = file.floats(&name, shape)?;
@@ -72,6 +78,7 @@ impl Samples {
             sentences,
             averages: (0..report.sites.len()).map(average).collect::<Result<_, _>>()?,
             visible: visible.iter().map(|name| if name == "causal" { Visible::Causal } else { Visible::All }).collect(),
+            codes,
             source: file.source,
             target: file.target,
         })
@@ -81,7 +88,7 @@ impl Samples {
 /// The file of sentences beside a report, read a piece at a time.
 #[derive(Debug)]
 pub(crate) struct SampleFile {
-    arrays: Arrays,
+    pub(super) arrays: Arrays,
     pub(crate) n_samples: usize,
     pub(crate) source: TokenNames,
     pub(crate) target: TokenNames,
@@ -104,7 +111,7 @@ impl SampleFile {
     }
 
     /// What the header says under a name.
-    fn json<T: serde::de::DeserializeOwned + Default>(&self, name: &str) -> Result<T, RecordingError> {
+    pub(super) fn json<T: serde::de::DeserializeOwned + Default>(&self, name: &str) -> Result<T, RecordingError> {
         let Some(text) = self.arrays.metadata(name) else { return Ok(T::default()) };
         serde_json::from_str(text).map_err(|error| self.damaged(format!("`{name}` in its header: {error}")))
     }
@@ -149,6 +156,7 @@ impl SampleFile {
             pieces: Vec::new(),
             bias: Vec::new(),
             value_weighted: Vec::new(),
+            scene: None,
         };
         for (site, report) in sites.iter().enumerate() {
             let [queries, keys] = shape(report, &sample.sentence);

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn pair(source: &[Token], target: &[Token]) -> Pair {
-        Pair { source: source.to_vec(), target: target.to_vec() }
+        Pair::new(source.to_vec(), target.to_vec())
     }
 
     /// Tokens 1, 2, 3 and 7, 8 with the start; the longer of two sentences; all of one batch.

@@ -12,6 +12,8 @@ mod passes;
 mod ready;
 mod samples;
 mod save;
+mod scene;
+mod scene_file;
 mod streamed;
 mod verdict;
 
@@ -24,4 +26,8 @@ pub(crate) use passes::{batches, read};
 pub use ready::Ready;
 pub use samples::{Sample, Samples, TokenNames};
 pub use save::SaveError;
+pub(crate) use scene::png_size;
+pub use scene::{
+    CodeExample, CodeExamples, MAX_LEVELS, MAX_PICTURE_BYTES, MAX_PICTURE_SIDE, MAX_WAVE_BYTES, Scene, SceneError, SceneWord, Spectrum,
+};
 pub use streamed::{Streamed, TotalsError};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::scene::{CodeExamples, Scene};
 use crate::{Breakdown, Description, Recorded, Side, SiteSplit, Token, Visible};
 
 /// Some sentences in full.
@@ -20,6 +21,8 @@ pub struct Samples {
     pub target: TokenNames,
     /// By site: which keys a query may see; all where the list ends.
     pub visible: Vec<Visible>,
+    /// What codes of the source stand for, where they are codes of frames or patches.
+    pub codes: Vec<CodeExamples>,
 }
 
 /// Names of the tokens that stand in some sentences.
@@ -62,7 +65,8 @@ impl Samples {
             TokenNames { names: tokens.map(|token| (token, words.name(token).into_owned())).collect(), start: words.start, end: words.end }
         };
         let (source, target) = (names(Side::Source), names(Side::Target));
-        Self { sentences, averages, source, target, visible: description.sites.iter().map(|site| site.visible).collect() }
+        let visible = description.sites.iter().map(|site| site.visible).collect();
+        Self { sentences, averages, source, target, visible, codes: Vec::new() }
     }
 }
 
@@ -81,6 +85,8 @@ pub struct Sample {
     pub bias: Vec<Vec<f32>>,
     /// By site: `‖α·V h‖`, `[query, key]`: how much each key adds to what attention sums.
     pub value_weighted: Vec<Vec<f32>>,
+    /// What its source looks or sounds like, where it is no text.
+    pub scene: Option<Scene>,
 }
 
 impl Sample {
@@ -102,6 +108,7 @@ impl Sample {
             pieces: Vec::new(),
             bias: Vec::new(),
             value_weighted: Vec::new(),
+            scene: None,
         };
         let mut breakdown = Breakdown::default();
         let (mut score, mut weights) = (Vec::new(), Vec::new());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, TensorView};
 
+use super::scene_file;
 use super::{Explained, Samples};
 use crate::replace_file;
 use crate::report::Report;
@@ -79,12 +80,13 @@ impl Samples {
                 }
             }
         }
+        scene_file::append(&self.sentences, &mut arrays);
         let views = arrays.iter().map(|(name, dtype, shape, bytes)| {
             (name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).expect("the bytes are those of the shape"))
         });
         let count = |name: &str, n: usize| (name.to_owned(), n.to_string());
         let json = |name: &str, value: serde_json::Result<String>| (name.to_owned(), value.expect("numbers and text only"));
-        let metadata = HashMap::from([
+        let mut metadata = HashMap::from([
             count("samples", self.sentences.len()),
             count("sites", self.averages.len()),
             json("source", serde_json::to_string(&self.source)),
@@ -93,6 +95,7 @@ impl Samples {
             json("numbers", serde_json::to_string(&self.sentences.iter().map(|sample| sample.sentence.number).collect::<Vec<_>>())),
             json("losses", serde_json::to_string(&self.sentences.iter().map(|sample| sample.sentence.loss).collect::<Vec<_>>())),
         ]);
+        metadata.extend(scene_file::metadata(self));
         safetensors::serialize(views.collect::<Vec<_>>(), Some(metadata)).expect("names are distinct and sizes fit")
     }
 }

@@ -24,5 +24,5 @@ fn constant(description: &Description, word: Token, n_steps: usize) -> Pair {
         *last = end;
     }
     // Only the source's states are looked at; a target has one word at least.
-    Pair { source, target: vec![description.words(Side::Target).end.unwrap_or(0)] }
+    Pair::new(source, vec![description.words(Side::Target).end.unwrap_or(0)])
 }

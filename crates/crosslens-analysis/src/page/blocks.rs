@@ -8,6 +8,7 @@ use flate2::{Compression, GzBuilder};
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 
+use super::scene::scene_json;
 use crate::Token;
 use crate::explain::{Sample, Samples, TokenNames};
 
@@ -24,7 +25,7 @@ pub(super) fn packed(bytes: &[u8]) -> String {
     STANDARD.encode(gzip.finish().expect("memory takes everything"))
 }
 
-/// What lists and searches need of a sentence: its tokens by name.
+/// What lists and searches need of a sentence: its tokens by name; and what its source looks or sounds like, where it is no text.
 pub fn sample_header(samples: &Samples, sample: &Sample) -> Value {
     let sentence = &sample.sentence;
     let names = |names: &TokenNames, tokens: &[Token]| tokens.iter().map(|&token| names.name(token).into_owned()).collect::<Vec<_>>();
@@ -44,6 +45,7 @@ pub fn sample_header(samples: &Samples, sample: &Sample) -> Value {
             "fed": special(&samples.target, &sentence.fed),
             "predicted": special(&samples.target, &sentence.predicted),
         },
+        "scene": scene_json(sample.scene.as_ref(), sentence.source.len(), sentence.fed.len()),
         "visible": samples.visible.iter().map(|visible| visible.name()).collect::<Vec<_>>(),
     })
 }

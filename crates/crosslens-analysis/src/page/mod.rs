@@ -7,6 +7,7 @@
 mod blocks;
 mod bundle;
 mod files;
+mod scene;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use blocks::packed;
 
 pub use blocks::{average_bytes, sample_bytes, sample_header, value_norms};
 pub use files::{File, files};
+pub use scene::codes_json;
 
 /// Why a page cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,9 @@ struct Entry {
     name: String,
     report: serde_json::Value,
     samples: Vec<serde_json::Value>,
+    codes: serde_json::Value,
+    /// Whether some sentence can be heard.
+    has_sound: bool,
     training: Vec<TrainingPoint>,
     timeline: Option<Timeline>,
     averages: String,
@@ -87,6 +92,8 @@ impl Page {
             name: name.into(),
             report: serde_json::to_value(report).expect("a report has string keys"),
             samples: samples.sentences.iter().map(|sample| sample_header(samples, sample)).collect(),
+            codes: codes_json(samples),
+            has_sound: scene::has_sound(samples),
             training: Vec::new(),
             timeline: None,
             averages: packed(&average_bytes(samples)),
@@ -148,8 +155,11 @@ impl Page {
         let (body, after) = rest.split_once(files::SCRIPT_LINK).expect("index.html loads its script: tested");
         let title = self.title.as_deref().unwrap_or("Crosslens");
         let connect = if self.api.is_some() { "; connect-src 'self'" } else { "" };
+        // What a server will be asked is not known: its page may play sounds.
+        let plays = self.api.is_some() || self.entries.iter().any(|entry| entry.has_sound);
+        let media = if plays { "; media-src data:" } else { "" };
         let policy = format!(
-            "default-src 'none'; script-src '{}'; style-src '{}'; img-src data: blob:{connect}; base-uri 'none'; form-action 'none'",
+            "default-src 'none'; script-src '{}'; style-src '{}'; img-src data: blob:{media}{connect}; base-uri 'none'; form-action 'none'",
             hash(&script),
             hash(&style)
         );
@@ -188,7 +198,7 @@ impl Entry {
     }
 
     fn write_report(&self, out: &mut dyn Write, number: usize) -> io::Result<()> {
-        let whole = report_json(&self.name, self.report.clone(), &self.samples, &self.training, self.timeline.as_ref());
+        let whole = report_json(&self.name, self.report.clone(), &self.samples, &self.codes, &self.training, self.timeline.as_ref());
         write_block(out, &format!("report-{number}"), blocks::KIND, &packed(whole.to_string().as_bytes()))
     }
 
@@ -201,15 +211,17 @@ impl Entry {
     }
 }
 
-/// What a page or a server says of a report: the JSON of the block `report-{r}`; `samples` are headers ([`sample_header`]).
+/// What a page or a server says of a report: the JSON of the block `report-{r}`; `samples` are headers ([`sample_header`]), `codes` what codes
+/// of the source stand for ([`codes_json`]).
 pub fn report_json(
     name: &str,
     report: serde_json::Value,
     samples: &[serde_json::Value],
+    codes: &serde_json::Value,
     training: &[TrainingPoint],
     timeline: Option<&Timeline>,
 ) -> serde_json::Value {
-    json!({ "name": name, "report": report, "samples": samples, "training": training, "timeline": timeline })
+    json!({ "name": name, "report": report, "samples": samples, "codes": codes, "training": training, "timeline": timeline })
 }
 
 /// A piece of data; the browser keeps it as text and runs nothing.

@@ -1,7 +1,7 @@
 use std::io::Read;
 
 use super::*;
-use crate::explain::{Sample, TokenNames};
+use crate::explain::{CodeExample, CodeExamples, Sample, Scene, SceneWord, Spectrum, TokenNames};
 use crate::{Recorded, Visible};
 
 /// One sentence of two steps and three keys at one site of nine terms.
@@ -14,6 +14,7 @@ fn samples(scale: f32) -> Samples {
         pieces: vec![pieces],
         bias: vec![Vec::new()],
         value_weighted: vec![vec![1.0, 1.0, 0.0, 0.2, 0.8, 0.0]],
+        scene: None,
     };
     let names = |start| TokenNames {
         names: [(0, "</script><b>".to_owned()), (1, "猫".to_owned()), (2, "<eos>".to_owned()), (3, "<go>".to_owned())].into(),
@@ -26,6 +27,7 @@ fn samples(scale: f32) -> Samples {
         source: names(None),
         target: names(Some(3)),
         visible: vec![Visible::All],
+        codes: Vec::new(),
     }
 }
 
@@ -37,15 +39,19 @@ fn unpacked(html: &str, id: &str) -> Vec<u8> {
     data
 }
 
-fn page() -> String {
-    let report: Report = serde_json::from_value(json!({
+fn report() -> Report {
+    serde_json::from_value(json!({
         "schema": "crosslens-report/1", "model": {"description": "</script><script>alert(1)</script>", "hash": "", "path": null},
         "corpus": {"pairs": 1, "fitted_pairs": 1, "held_out": false, "source": ""},
         "task": {"word_accuracy": null, "phrase_accuracy": null, "loss": null, "can_rerun": false},
         "components": {"estimator": "paper", "shrunk": false},
         "streams": [], "sites": [], "values": null, "readout": null, "geometry": null, "ranking": null, "samples": null,
     }))
-    .expect("a report");
+    .expect("a report")
+}
+
+fn page() -> String {
+    let report = report();
     Page::new().title("<i>title</i>").report("</script>", &report, &samples(1.0)).report("b", &report, &samples(2.0)).html()
 }
 
@@ -72,7 +78,7 @@ fn the_policy_names_script_and_style_by_their_hashes() {
             hash(&style)
         )
     );
-    assert!(Page::new().live("api/").html().contains("connect-src 'self'"));
+    assert!(Page::new().live("api/").html().contains("; media-src data:; connect-src 'self'; base-uri"));
     for outside in ["http://", "https://", "src=\"", "@import", "url("] {
         let found: Vec<&str> = html.lines().filter(|line| line.contains(outside) && !line.contains("www.w3.org")).collect();
         assert!(found.is_empty(), "{outside}: {found:?}");
@@ -125,4 +131,60 @@ fn the_page_is_written_whole_and_its_size_known() {
     assert_eq!(std::fs::read_to_string(&path).expect("a page"), page.html());
     assert_eq!(size, page.html().len() as u64);
     assert!(page.write(&folder.path().join("no/folder.html")).is_err());
+}
+
+/// Two steps of sound before one of padding.
+fn sound(wave: Option<Vec<u8>>) -> Scene {
+    Scene::Sound {
+        seconds_per_step: 0.02,
+        n_steps: 2,
+        spectrum: Spectrum { seconds_per_frame: 0.01, n_bands: 2, levels: vec![0, 255, 7, 8] },
+        wave,
+        words: vec![SceneWord { text: "cat".into(), start: 0.0, end: 0.04, first_row: 0, last_row: 1 }],
+        path: vec![(0, 0), (1, 1)],
+    }
+}
+
+fn header(scene: Option<Scene>) -> serde_json::Value {
+    let mut samples = samples(1.0);
+    samples.sentences[0].scene = scene;
+    sample_header(&samples, &samples.sentences[0])["scene"].clone()
+}
+
+#[test]
+fn a_header_says_what_the_source_sounds_or_looks_like() {
+    assert!(header(None).is_null());
+    let wave = b"RIFF\0\0\0\0WAVE".to_vec();
+    assert_eq!(
+        header(Some(sound(Some(wave)))),
+        json!({
+            "kind": "sound", "seconds_per_step": 0.02, "n_steps": 2,
+            "spectrum": { "seconds_per_frame": 0.01, "n_bands": 2, "levels": "AP8HCA==" },
+            "wave": "data:audio/wav;base64,UklGRgAAAABXQVZF",
+            "words": [{ "text": "cat", "start": 0.0, "end": 0.04, "first_row": 0, "last_row": 1 }],
+            "path": [[0, 0], [1, 1]],
+        })
+    );
+    let png = [&b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"[..], &[0, 0, 0, 30, 0, 0, 0, 20]].concat();
+    let picture = |columns: usize| Scene::Picture { png: png.clone(), n_special: 1, rows: 1, columns };
+    let said = header(Some(picture(2)));
+    assert_eq!((&said["kind"], &said["width"], &said["height"], &said["columns"]), (&json!("picture"), &json!(30), &json!(20), &json!(2)));
+    assert!(said["png"].as_str().is_some_and(|png| png.starts_with("data:image/png;base64,iVBORw0KGgo")));
+    assert!(header(Some(picture(3))).is_null(), "not of this sentence: it is left out");
+}
+
+#[test]
+fn only_pages_with_a_sound_may_play_one() {
+    let of = |scene: Option<Scene>| {
+        let mut samples = samples(1.0);
+        samples.sentences[0].scene = scene;
+        samples.codes = vec![CodeExamples { code: 1, examples: vec![CodeExample { sample: 0, step: 2 }] }];
+        Page::new().report("a", &report(), &samples).html()
+    };
+    let heard = of(Some(sound(Some(b"RIFF\0\0\0\0WAVE".to_vec()))));
+    assert!(heard.contains("img-src data: blob:; media-src data:; base-uri 'none'"));
+    assert!(!of(Some(sound(None))).contains("media-src") && !of(None).contains("media-src"));
+    let whole: serde_json::Value = serde_json::from_slice(&unpacked(&heard, "report-0")).expect("JSON");
+    assert_eq!(whole["codes"], json!([{ "name": "猫", "examples": [{ "sample": 0, "step": 2 }] }]));
+    assert_eq!(whole["samples"][0]["scene"]["kind"], "sound");
 }

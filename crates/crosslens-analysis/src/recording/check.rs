@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{RecordingError, name};
-use crate::{Description, Linear, Readout, Recorded, ScoreMap, Side, Site, SiteKind, Token, Words};
+use crate::{Description, GridBias, Linear, PositionBias, Readout, Recorded, ScoreMap, Side, Site, SiteKind, Token, Words};
 
 /// Fails unless a description fits together: sites name streams of their side, and maps have the shapes those streams ask for.
 pub(super) fn description(path: &Path, description: &Description) -> Result<(), RecordingError> {
@@ -86,8 +86,13 @@ fn score_map(map: &ScoreMap, d_query: usize, d_key: usize) -> Result<(), String>
             finite(&[*scale])?;
             two_maps(query, key, d_query, d_key)?;
             match position_bias {
-                Some(bias) if bias.values.is_empty() => Err("its position bias is empty".into()),
-                Some(bias) => finite(&bias.values),
+                Some(PositionBias::Distance(bias)) if bias.values.is_empty() => Err("its position bias is empty".into()),
+                Some(PositionBias::Grid(GridBias { rows, columns, values }))
+                    if GridBias::n_values(*rows, *columns) != Some(values.len()) =>
+                {
+                    Err(format!("its position bias has {} values, not those of {rows} rows and {columns} columns", values.len()))
+                }
+                Some(bias) => finite(bias.values()),
                 None => Ok(()),
             }
         }

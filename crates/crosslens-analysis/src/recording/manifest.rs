@@ -50,7 +50,7 @@ pub(super) struct StreamEntry {
     pub(super) d: usize,
 }
 
-/// One attention head. Its map is put together from `map`, `scale`, `lowest` and the arrays of `maps.safetensors` that it lists.
+/// One attention head. Its map is put together from `map`, `scale`, `lowest`, `grid` and the arrays of `maps.safetensors` that it lists.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SiteEntry {
@@ -67,6 +67,9 @@ pub(super) struct SiteEntry {
     pub(super) scale: Option<f32>,
     /// The distance of the position bias's first value.
     pub(super) lowest: Option<i64>,
+    /// Rows and columns of a position bias over a picture; written only where there is one, so that older readers know the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) grid: Option<[usize; 2]>,
     pub(super) tensors: Vec<String>,
 }
 

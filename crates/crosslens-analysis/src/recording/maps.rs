@@ -4,7 +4,7 @@
 //! sites.{i}.query.weights  [d_query, d_head]   sites.{i}.query.bias  [d_head]
 //! sites.{i}.key.weights    [d_key, d_head]     sites.{i}.key.bias    [d_head]
 //! sites.{i}.value.weights  [d_key, d_value]    sites.{i}.value.bias  [d_value]
-//! sites.{i}.vector         [d_head]            sites.{i}.position_bias  [distances]
+//! sites.{i}.vector         [d_head]            sites.{i}.position_bias  [distances], or the values of a grid
 //! readout.weights          [d_in, words]       readout.bias          [words]
 //! ```
 
@@ -16,7 +16,7 @@ use super::manifest::{Manifest, ReadoutEntry, SiteEntry};
 use crate::storage::arrays::Arrays;
 use crate::storage::dtype::Dtype;
 use crate::storage::safetensors::{Tensor, Values};
-use crate::{Description, Linear, Readout, RelativeBias, ScoreMap, Site, Stream};
+use crate::{Description, GridBias, Linear, PositionBias, Readout, RelativeBias, ScoreMap, Site, Stream};
 
 /// The arrays of one site.
 pub(super) fn of_site(place: usize, site: &Site) -> Vec<Tensor<'_>> {
@@ -28,7 +28,7 @@ pub(super) fn of_site(place: usize, site: &Site) -> Vec<Tensor<'_>> {
         ScoreMap::Projected { query, key, position_bias, .. } => {
             push(&mut tensors, &format!("{prefix}.query"), query);
             push(&mut tensors, &format!("{prefix}.key"), key);
-            tensors.extend(position_bias.iter().map(|bias| vector(format!("{prefix}.position_bias"), &bias.values)));
+            tensors.extend(position_bias.iter().map(|bias| vector(format!("{prefix}.position_bias"), bias.values())));
         }
         ScoreMap::Additive { query, key, vector: v } => {
             push(&mut tensors, &format!("{prefix}.query"), query);
@@ -76,7 +76,14 @@ pub(super) fn entries(description: &Description) -> (Vec<SiteEntry>, Option<Read
             ScoreMap::Dot { scale } | ScoreMap::Projected { scale, .. } => Some(*scale),
             ScoreMap::Bilinear { .. } | ScoreMap::Additive { .. } => None,
         },
-        lowest: site.map.position_bias().map(|bias| bias.lowest),
+        lowest: match site.map.position_bias() {
+            Some(PositionBias::Distance(bias)) => Some(bias.lowest),
+            _ => None,
+        },
+        grid: match site.map.position_bias() {
+            Some(PositionBias::Grid(bias)) => Some([bias.rows, bias.columns]),
+            _ => None,
+        },
         tensors: names(of_site(place, site)),
     });
     let readout = description.readout.as_ref().map(|readout| ReadoutEntry {
@@ -133,9 +140,12 @@ impl Reader<'_> {
             "dot" | "scaled-dot" => ScoreMap::Dot { scale: scale()? },
             "general" => ScoreMap::Bilinear { query: linear("query")? },
             "projected" => {
-                let position_bias = match entry.lowest {
-                    Some(lowest) => Some(RelativeBias { lowest, values: self.vector(&format!("{prefix}.position_bias"))? }),
-                    None => None,
+                let values = || self.vector(&format!("{prefix}.position_bias"));
+                let position_bias = match (entry.lowest, entry.grid) {
+                    (None, None) => None,
+                    (Some(lowest), None) => Some(RelativeBias { lowest, values: values()? }.into()),
+                    (None, Some([rows, columns])) => Some(GridBias { rows, columns, values: values()? }.into()),
+                    (Some(_), Some(_)) => return Err(damaged("has both `lowest` and `grid`")),
                 };
                 ScoreMap::Projected { query: linear("query")?, key: linear("key")?, scale: scale()?, position_bias }
             }

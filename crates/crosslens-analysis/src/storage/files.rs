@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::RecordingError;
 
@@ -40,21 +40,50 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, RecordingE
 
 /// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`: nobody ever sees half of it.
 pub fn replace_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Asked first, since the complaint about a temporary file would name that.
-    std::fs::metadata(folder)?;
-    let mut file = new_file_in(folder)?;
-    let mut buffer = BufWriter::new(file.as_file_mut());
-    write(&mut buffer)?;
-    buffer.flush()?;
-    drop(buffer);
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
-    if let Ok(folder) = File::open(folder) {
-        folder.sync_all().ok();
+    StagedFile::write(path, write)?.persist()
+}
+
+/// A file that lies on the disk, whole and synced, under a temporary name: several can be written before the first takes its place, so that a
+/// full disk leaves all of those they replace. It is gone if it is dropped.
+#[derive(Debug)]
+pub struct StagedFile {
+    file: tempfile::NamedTempFile,
+    path: PathBuf,
+}
+
+impl StagedFile {
+    /// Lets `write` fill a temporary file beside `path`.
+    pub fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<Self> {
+        let folder = folder_of(path);
+        // Asked first, since the complaint about a temporary file would name that.
+        std::fs::metadata(folder)?;
+        let mut file = new_file_in(folder)?;
+        let mut buffer = BufWriter::new(file.as_file_mut());
+        write(&mut buffer)?;
+        buffer.flush()?;
+        drop(buffer);
+        file.as_file().sync_all()?;
+        Ok(Self { file, path: path.to_owned() })
     }
-    Ok(())
+
+    /// Where it will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes its place.
+    pub fn persist(self) -> std::io::Result<()> {
+        self.file.persist(&self.path).map_err(|error| error.error)?;
+        // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
+        if let Ok(folder) = File::open(folder_of(&self.path)) {
+            folder.sync_all().ok();
+        }
+        Ok(())
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// [`replace_file`], with the path in its error.

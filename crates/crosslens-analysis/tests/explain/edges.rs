@@ -156,7 +156,7 @@ fn values_are_ablated_with_the_parts_of_their_own_stream() {
     let pairs: Vec<Pair> = planted
         .sentences
         .iter()
-        .map(|sentence| Pair { source: sentence.source.clone(), target: sentence.target.clone().expect("planted with a target") })
+        .map(|sentence| Pair::new(sentence.source.clone(), sentence.target.clone().expect("planted with a target")))
         .collect();
     let puppet = Puppet { planted, seen: Mutex::default() };
     let pair = |number: u64| pairs[number as usize].clone();

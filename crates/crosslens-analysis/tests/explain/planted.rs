@@ -139,6 +139,7 @@ impl Planted {
         let sentence = Recorded {
             number,
             source,
+            signal: None,
             fed,
             predicted: target.clone(),
             target: Some(target),
@@ -207,7 +208,7 @@ pub(crate) fn every_map(seed: u64) -> Vec<ScoreMap> {
         ScoreMap::Dot { scale: 0.375 },
         ScoreMap::Bilinear { query: linear(D, false) },
         ScoreMap::Projected { query: linear(3, true), key: linear(3, true), scale: 0.5, position_bias: None },
-        ScoreMap::Projected { query: linear(3, true), key: linear(3, true), scale: 0.5, position_bias: Some(position_bias) },
+        ScoreMap::Projected { query: linear(3, true), key: linear(3, true), scale: 0.5, position_bias: Some(position_bias.into()) },
         ScoreMap::Additive { query: linear(4, false), key: linear(4, true), vector },
     ]
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crosslens_analysis::explain::{Explained, Options};
+use crosslens_analysis::explain::{CodeExample, CodeExamples, Explained, MAX_WAVE_BYTES, Options, Scene, SceneWord, Spectrum};
 use crosslens_analysis::report::Report;
 use crosslens_analysis::timeline::{Timeline, TimelinePoint};
 use crosslens_analysis::{Estimator, RecordingError, SiteKind, Visible};
@@ -41,6 +41,70 @@ fn what_is_saved_is_what_is_loaded() {
         assert!((one - other).abs() < 1e-7);
     }
     assert_eq!(Explained::load(&folder.path().join("report.json"), 2).expect("just saved").samples.sentences.len(), 2);
+}
+
+/// The first sentence as a sound, changed as a test wants it, the second as a picture.
+fn with_scenes(folder: &Path, change: impl FnOnce(&mut Scene)) -> Explained {
+    let mut explained = saved(folder);
+    let n_source = |explained: &Explained, sentence: usize| explained.samples.sentences[sentence].sentence.source.len();
+    let mut sound = Scene::Sound {
+        seconds_per_step: 0.02,
+        n_steps: n_source(&explained, 0) - 1,
+        spectrum: Spectrum { seconds_per_frame: 0.01, n_bands: 3, levels: (0..12).collect() },
+        wave: Some(b"RIFF\x04\0\0\0WAVE".to_vec()),
+        words: vec![SceneWord { text: "猫".into(), start: 0.0, end: 0.04, first_row: 0, last_row: 0 }],
+        path: vec![(0, 0), (0, 1), (1, 1)],
+    };
+    change(&mut sound);
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x02\0\0\0\x01".to_vec();
+    let picture = Scene::Picture { png, n_special: 1, rows: 1, columns: n_source(&explained, 1) - 1 };
+    (explained.samples.sentences[0].scene, explained.samples.sentences[1].scene) = (Some(sound), Some(picture));
+    let examples = vec![CodeExample { sample: 0, step: 1 }, CodeExample { sample: 1, step: 0 }];
+    explained.samples.codes = vec![CodeExamples { code: 1, examples }];
+    explained.save(&folder.join("report.json")).expect("writable");
+    explained
+}
+
+#[test]
+fn scenes_and_codes_are_saved_with_their_sentences() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let explained = with_scenes(folder.path(), |_| ());
+    let load = |n_samples: usize| Explained::load(&folder.path().join("report.json"), n_samples).expect("just saved").samples;
+    let loaded = load(100);
+    for (one, other) in loaded.sentences.iter().zip(&explained.samples.sentences) {
+        assert_eq!(one.scene, other.scene);
+        assert_eq!(one.sentence, other.sentence);
+    }
+    assert_eq!(loaded.codes, explained.samples.codes);
+    assert_eq!(load(1).codes[0].examples, [CodeExample { sample: 0, step: 1 }], "a sentence that is not there is no example");
+    // Files without a sound or a picture are as they were before there were any, and open as ever.
+    saved(folder.path());
+    let bytes = std::fs::read(folder.path().join("report.samples.safetensors")).expect("saved");
+    assert!(!String::from_utf8_lossy(&bytes).contains("scene"));
+    let plain = load(100);
+    assert!(plain.codes.is_empty() && plain.sentences.iter().all(|sample| sample.scene.is_none()));
+}
+
+/// Breaks what belongs to a sound: its seconds a step, steps, spectrum, wave and path.
+type Break<'a> = &'a dyn Fn(&mut f64, &mut usize, &mut Spectrum, &mut Vec<u8>, &mut Vec<(u32, u32)>);
+
+#[test]
+fn scenes_that_are_not_of_their_sentence_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let broken = |says: &str, change: Break<'_>| {
+        with_scenes(folder, |scene| {
+            let Scene::Sound { seconds_per_step, n_steps, spectrum, wave: Some(wave), path, .. } = scene else { unreachable!("a sound") };
+            change(seconds_per_step, n_steps, spectrum, wave, path);
+        });
+        refused(folder, says);
+    };
+    broken("`seconds_per_step` must be a number of seconds above 0", &|seconds, _, _, _, _| *seconds = -0.5);
+    broken("steps of sound are more than", &|_, n_steps, _, _, _| *n_steps = 1000);
+    broken("`seconds_per_frame`", &|_, _, spectrum, _, _| spectrum.seconds_per_frame = 0.0);
+    broken("the sound is no WAV file", &|_, _, _, wave, _| wave[0] = b'M');
+    broken("bytes, more than", &|_, _, _, wave, _| wave.resize(MAX_WAVE_BYTES + 1, 0));
+    broken("the path goes through row 99 and step 0", &|_, _, _, _, path| path.push((99, 0)));
 }
 
 /// The pieces and the bias add up to scores whose softmax is the attention, under the mask.

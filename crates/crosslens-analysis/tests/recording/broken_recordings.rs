@@ -445,6 +445,23 @@ fn listed_map_that_is_not_there() {
 }
 
 #[test]
+fn bias_of_a_grid_that_is_not_there() {
+    let small = Small::new();
+    small.edit_manifest(|manifest| manifest["sites"][0]["grid"] = json!([2, 3]));
+    small.refused(MAPS, &["no array `sites.0.position_bias`"]);
+}
+
+#[test]
+fn bias_of_distances_and_of_a_grid() {
+    let small = Small::new();
+    small.edit_manifest(|manifest| {
+        manifest["sites"][0]["lowest"] = json!(-1);
+        manifest["sites"][0]["grid"] = json!([2, 3]);
+    });
+    small.refused(MANIFEST, &["site 0 has both `lowest` and `grid`"]);
+}
+
+#[test]
 fn array_that_no_map_reads() {
     let small = Small::new();
     small.edit_manifest(|manifest| manifest["sites"][0]["map"] = json!("general"));

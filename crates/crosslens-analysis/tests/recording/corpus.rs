@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::Recording;
+use crosslens_analysis::corpus::CorpusError;
+use proptest::prelude::*;
 use zip::CompressionMethod::{Deflated, Stored};
 
 use crate::fixtures::{DumpFile, Dumped, Small, StatsFile, edit_header_text, f32s, i64s, read, read_all, small_dump, small_dumped, write};
@@ -10,6 +12,18 @@ use crate::fixtures::{DumpFile, Dumped, Small, StatsFile, edit_header_text, f32s
 #[expect(unreachable_pub, reason = "public in the crate of the fuzz targets")]
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;
+
+/// What a target of a corpus is.
+type CorpusTarget = fn(&[u8]) -> Option<Result<usize, CorpusError>>;
+
+/// Those there are, by name.
+const CORPORA: [(&str, CorpusTarget); 5] = [
+    ("corpus_tsv", targets::corpus_tsv),
+    ("corpus_jsonl", targets::corpus_jsonl),
+    ("corpus_po", targets::corpus_po),
+    ("corpus_mo", targets::corpus_mo),
+    ("corpus_aligned", targets::corpus_aligned),
+];
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target)
@@ -35,8 +49,10 @@ fn seeds_are_read_or_refused() {
     let recordings =
         files("recording_manifest_and_shard").into_iter().map(|file| (said(targets::recording_manifest_and_shard(&read(&file))), file));
     let stats = files("stats").into_iter().map(|file| (said(targets::stats(&read(&file))), file));
-    let results: Vec<_> = npz.chain(recordings).chain(stats).collect();
-    assert!(results.len() >= 15, "{} seeds", results.len());
+    let corpora =
+        CORPORA.into_iter().flat_map(|(name, target)| files(name).into_iter().map(move |file| (said(target(&read(&file))), file)));
+    let results: Vec<_> = npz.chain(recordings).chain(stats).chain(corpora).collect();
+    assert!(results.len() >= 40, "{} seeds", results.len());
     for (result, file) in results {
         let is_good = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("good"));
         assert_eq!(matches!(result, Some(Ok(n)) if n > 0), is_good, "{}: {result:?}", file.display());
@@ -46,7 +62,43 @@ fn seeds_are_read_or_refused() {
 #[test]
 fn seeds_are_small() {
     let all = files("npz").into_iter().chain(files("recording_manifest_and_shard")).chain(files("stats"));
-    assert!(all.map(|file| read(&file).len()).sum::<usize>() < 30_000);
+    let all = all.chain(CORPORA.into_iter().flat_map(|(name, _)| files(name)));
+    assert!(all.map(|file| read(&file).len()).sum::<usize>() < 40_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A seed with some of its bytes changed, its end cut off or another seed behind it: read or refused, never a panic.
+    #[test]
+    fn no_corpus_makes_its_reader_panic(
+        which in 0..CORPORA.len(),
+        seed: prop::sample::Index,
+        other: prop::sample::Index,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        end: prop::sample::Index,
+        is_joined: bool,
+    ) {
+        let (name, target) = CORPORA[which];
+        let files = files(name);
+        let mut bytes = read(&files[seed.index(files.len())]);
+        if is_joined {
+            bytes.extend(read(&files[other.index(files.len())]));
+        }
+        for (place, byte) in changes.into_iter().filter(|_| !bytes.is_empty()).collect::<Vec<_>>() {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        target(&bytes);
+        bytes.truncate(end.index(bytes.len() + 1));
+        target(&bytes);
+    }
+
+    /// Bytes that nobody made.
+    #[test]
+    fn no_bytes_make_a_reader_of_corpora_panic(bytes: Vec<u8>) {
+        CORPORA.iter().for_each(|(_, target)| drop(target(&bytes)));
+    }
 }
 
 /// Made by the program in `docs/format.md` with NumPy 2.4.6.

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::{
-    Consumed, Description, Existing, Linear, Readout, Recorded, Recording, RecordingError, RecordingWriter, RelativeBias, ScoreMap, Side,
-    Site, SiteKind, Stats, Stream, Visible, Words,
+    Consumed, Description, Existing, GridBias, Linear, Readout, Recorded, Recording, RecordingError, RecordingWriter, RelativeBias,
+    ScoreMap, Side, Site, SiteKind, Stats, Stream, Visible, Words,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -80,7 +80,11 @@ impl Draw {
             _ => {
                 let has_bias = self.flip();
                 let n_distances = 1 + self.below(4);
-                let position_bias = self.flip().then(|| RelativeBias { lowest: -3, values: self.floats(n_distances) });
+                let position_bias = match self.below(4) {
+                    0 => Some(RelativeBias { lowest: -3, values: self.floats(n_distances) }.into()),
+                    1 => Some(GridBias { rows: 1, columns: 2, values: self.floats(6) }.into()),
+                    _ => None,
+                };
                 ScoreMap::Projected {
                     query: self.linear(d_query, d_head, has_bias),
                     key: self.linear(d_key, d_head, true),
@@ -126,6 +130,7 @@ impl Draw {
         Recorded {
             number: self.next(),
             source: self.tokens(n_source, description.source.count),
+            signal: None,
             fed: self.tokens(n_target, description.target.count),
             predicted: self.tokens(n_predicted, description.target.count),
             target: self.flip().then(|| self.tokens(n_target, description.target.count)),
@@ -159,6 +164,7 @@ pub(crate) fn small_sentence(number: u64) -> Recorded {
     Recorded {
         number,
         source: vec![number as u32 % 4, 4],
+        signal: None,
         fed: vec![3],
         predicted: vec![4],
         target: Some(vec![4]),

@@ -1,12 +1,18 @@
 //! Questions to a model that another program trained.
 
-use crosslens_analysis::explain::{Corpus, First};
+use std::io::Write as _;
+use std::path::Path;
+
+use crosslens_analysis::explain::{Corpus, First, Sample, Scene};
 use crosslens_analysis::{Fed, Pair, Recordable, Recorded, Token};
 
+use tempfile::NamedTempFile;
+
 use super::spelling::{ByName, check_length};
-use super::{Asked, Feeds, Heard, LiveError, Spelled, record_one};
+use super::{Asked, Feeds, Heard, LiveError, Spelled, record_one, refused};
 use crate::imported::without_target;
-use crate::{AttendError, ImportedModel, ImportedSentences, SentencesError};
+use crate::pretrained::ReadSource;
+use crate::{AttendError, ImportedModel, ImportedSentences, PretrainedModel, PretrainedModelError, SentencesError};
 
 /// A model with the sentences it was fitted on, where they are known.
 pub(super) struct LiveImported {
@@ -52,21 +58,46 @@ impl LiveImported {
                 let (pair, is_told) = self.sentences.as_ref().and_then(|all| all.around(*number)).ok_or(LiveError::NoSentences)?;
                 Ok((*number, pair, is_told))
             }
+            Asked::File(bytes) => {
+                let source = in_file(bytes, |path| Ok(self.pretrained()?.read_files(&[path.to_owned()]).map_err(unreadable)?.remove(0)))?;
+                Ok((0, self.written(source)?, false))
+            }
             Asked::Typed { source, target } => {
                 let source = self.tokens("source", source)?;
                 let pair = match target {
-                    Some(target) => Pair { source, target: self.tokens("target", target)? },
-                    None => self.written(source)?,
+                    Some(target) => Pair::new(source, self.tokens("target", target)?),
+                    None => self.written(ReadSource { tokens: source, signal: None })?,
                 };
                 Ok((0, pair, target.is_some()))
             }
         }
     }
 
-    fn written(&self, source: Vec<Token>) -> Result<Pair, LiveError> {
+    /// What the source of a question sounds or looks like, where it is a file.
+    pub(super) fn scene(&self, asked: &Asked, sample: &Sample) -> Result<Option<Scene>, LiveError> {
+        let Ok(model) = self.pretrained() else { return Ok(None) };
+        let of = |path: &Path| model.scene(path, sample).map_err(unreadable);
+        match (asked, &self.sentences) {
+            (Asked::File(bytes), _) => in_file(bytes, of),
+            (Asked::Task(number), Some(sentences)) => {
+                let number = number.checked_rem(sentences.len()).unwrap_or_default();
+                sentences.file(number).map_or(Ok(None), of)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn pretrained(&self) -> Result<&PretrainedModel, LiveError> {
+        match &self.model {
+            ImportedModel::Pretrained(model) if self.model.reads().is_some() => Ok(model),
+            _ => Err(LiveError::NoFiles),
+        }
+    }
+
+    fn written(&self, source: ReadSource) -> Result<Pair, LiveError> {
         let cannot = |error: SentencesError| LiveError::Text(Box::new(AttendError::Sentences(Box::new(error))));
         let mut written = self.model.write(std::slice::from_ref(&source), self.most_words, 1).map_err(cannot)?;
-        Ok(Pair { source, target: written.remove(0) })
+        Ok(source.paired(written.remove(0)))
     }
 
     fn tokens(&self, side: &'static str, spelled: &Spelled) -> Result<Vec<Token>, LiveError> {
@@ -96,10 +127,14 @@ impl LiveImported {
     }
 }
 
-fn refused(error: AttendError) -> LiveError {
-    match error {
-        AttendError::UnknownWord { side, word, .. } => LiveError::UnknownWord { side, word },
-        AttendError::Empty { side } => LiveError::Empty { side },
-        other => LiveError::Text(Box::new(other)),
-    }
+/// Lets `then` read what somebody sent as a file that is gone afterwards.
+fn in_file<T>(bytes: &[u8], then: impl FnOnce(&Path) -> Result<T, LiveError>) -> Result<T, LiveError> {
+    let mut file = NamedTempFile::new()?;
+    file.write_all(bytes)?;
+    file.flush()?;
+    then(file.path())
+}
+
+fn unreadable(error: PretrainedModelError) -> LiveError {
+    LiveError::Text(Box::new(error.into()))
 }

@@ -8,8 +8,8 @@ use super::LiveError;
 /// The words of one side as somebody spelled them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spelled {
-    /// A text: of a network trained here, its words separated by blanks; where sentences end in a word of their own, that is added if it is
-    /// missing. Of another model, whatever that reads.
+    /// A text: of a network trained on text, read by the run's own rules; of any other trained here, its words separated by blanks, and
+    /// where sentences end in a word of their own, that is added if it is missing. Of another model, whatever that reads.
     Text(String),
     /// Exactly these words.
     Words(Vec<String>),

@@ -48,7 +48,7 @@ impl ImportedSubject {
     pub fn write(&self, sources: &[Vec<Token>], most_steps: usize) -> Result<Vec<Vec<Token>>, RecordError> {
         let end = self.tables[1].end();
         // Of the target only the length matters, since the decoder reads its own words.
-        let pairs: Vec<Pair> = sources.iter().map(|source| Pair { source: source.clone(), target: vec![end; most_steps] }).collect();
+        let pairs: Vec<Pair> = sources.iter().map(|source| Pair::new(source.clone(), vec![end; most_steps])).collect();
         let up_to_the_end = |mut answer: Answer| {
             let length = answer.predicted.iter().position(|&token| token == end).map_or(most_steps, |last| last + 1);
             answer.predicted.truncate(length);
@@ -87,6 +87,7 @@ impl Recordable for ImportedSubject {
         let recorded = |(number, (pair, (seen, answer))): (usize, (&Pair, (Observation<f32>, Answer)))| Recorded {
             number: number as u64,
             source: pair.source.clone(),
+            signal: None,
             fed: seen.fed,
             predicted: answer.predicted,
             target: Some(pair.target.clone()),

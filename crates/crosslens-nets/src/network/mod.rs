@@ -17,6 +17,7 @@ mod inputs;
 mod layer;
 mod layout;
 mod linear;
+mod memory;
 pub(crate) mod observe;
 mod packing;
 mod positions;

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{CorpusConfig, EscanConfig, OneToOneConfig, ScanConfig, SortConfig, Task, TaskError, TranslationConfig};
+use super::{CorpusConfig, EscanConfig, OneToOneConfig, Preparing, ScanConfig, SortConfig, Task, TaskError, TranslationConfig};
 use crate::text::TextFiles;
 
 /// The name of every task that needs nothing but its name, as written in a configuration; `corpus` also needs to know which.
@@ -73,10 +73,11 @@ impl TaskConfig {
         })
     }
 
-    /// The task of a run that has begun, with the vocabularies kept in its folder.
-    pub fn build_again(&self, known: Option<TextFiles>) -> Result<Box<dyn Task>, TaskError> {
+    /// The same for a corpus that may take a while, of which `told` hears; with `known`, the task of a run that has begun, with the
+    /// vocabularies kept in its folder.
+    pub fn build_watched(&self, known: Option<TextFiles>, told: &mut dyn FnMut(Preparing)) -> Result<Box<dyn Task>, TaskError> {
         match self {
-            Self::Corpus(config) => Ok(Box::new(config.build(known)?)),
+            Self::Corpus(config) => Ok(Box::new(config.build_watched(known, told)?)),
             other => other.build(),
         }
     }

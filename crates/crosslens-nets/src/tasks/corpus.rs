@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use crosslens_analysis::corpus::{CorpusReport, CorpusSpec, Filter, TextPair};
+use crosslens_analysis::corpus::{BytesRead, CorpusError, CorpusReport, CorpusSpec, Filter, TextPair};
 use crosslens_analysis::{Pair, Vocabulary};
 use serde::{Deserialize, Serialize};
 
 use super::listed::shuffled;
-use super::{Lengths, Listed, Split, Task, TaskError};
+use super::preparing::Counter;
+use super::{Lengths, Listed, Preparing, Split, Stage, Task, TaskError};
 use crate::random::mix;
 use crate::text::{TextCodec, TextConfig, TextFiles, Units};
 
@@ -90,12 +91,17 @@ impl CorpusConfig {
     /// Reads the corpus and learns its vocabularies; with `known` files of a run, those of the run are used and the corpus must be the
     /// one it began with.
     pub fn build(&self, known: Option<TextFiles>) -> Result<CorpusTask, TaskError> {
+        self.build_watched(known, &mut |_| ())
+    }
+
+    /// The same; `told` hears how far it is.
+    pub fn build_watched(&self, known: Option<TextFiles>, told: &mut dyn FnMut(Preparing)) -> Result<CorpusTask, TaskError> {
         self.check()?;
         let filter = Filter { max_words: Some(self.max_words), ..Filter::default() };
-        let (mut train, report) = read(&self.train, &filter)?;
+        let (mut train, report) = read(&self.train, &filter, told)?;
         let (mut held_out, dev_report) = match &self.dev {
             Some(dev) => {
-                let (pairs, report) = read(dev, &filter)?;
+                let (pairs, report) = read(dev, &filter, told)?;
                 (pairs, Some(report))
             }
             None => (self.take_held_out(&mut train)?, None),
@@ -113,17 +119,21 @@ impl CorpusConfig {
             }
             None => {
                 let config = TextConfig { units: self.units, vocabulary: self.vocabulary, lowercase: self.lowercase };
-                let codec = TextCodec::learn(config, &train).map_err(|error| TaskError::Corpus { what: error.to_string() })?;
+                let codec = TextCodec::learn(config, &train, told).map_err(|error| TaskError::Corpus { what: error.to_string() })?;
                 TextFiles { codec, held_out, n_pairs, digest }
             }
         };
-        let listed = listed(&files.codec, encode(&files.codec, &train)?, encode(&files.codec, &files.held_out)?)?;
+        let (n_train, mut pairs) = (train.len(), train);
+        pairs.extend_from_slice(&files.held_out);
+        let mut train = encode(&files.codec, &pairs, told)?;
+        let held_out = train.split_off(n_train);
+        let listed = listed(&files.codec, train, held_out)?;
         Ok(CorpusTask { files, listed, name: self.train.clone(), report: Some(report), dev_report })
     }
 
     /// The task as a run's folder keeps it: only the sentences held out, which stand in for those trained on too.
     pub fn open(&self, files: TextFiles) -> Result<CorpusTask, TaskError> {
-        let pairs = encode(&files.codec, &files.held_out)?;
+        let pairs = encode(&files.codec, &files.held_out, &mut |_| ())?;
         let listed = listed(&files.codec, pairs.clone(), pairs)?;
         Ok(CorpusTask { files, listed, name: self.train.clone(), report: None, dev_report: None })
     }
@@ -147,15 +157,11 @@ impl CorpusConfig {
     }
 }
 
-fn read(spec: &CorpusSpec, filter: &Filter) -> Result<(Vec<(String, String)>, CorpusReport), TaskError> {
-    let failed = |error: crosslens_analysis::corpus::CorpusError| TaskError::Corpus { what: with_causes(&error) };
-    let mut reader = spec.open(filter).map_err(failed)?;
-    let mut pairs = Vec::new();
-    for pair in reader.by_ref() {
-        let TextPair { source, target, .. } = pair.map_err(failed)?;
-        pairs.push((source, target));
-    }
-    Ok((pairs, reader.into_report()))
+fn read(spec: &CorpusSpec, filter: &Filter, told: &mut dyn FnMut(Preparing)) -> Result<(Vec<(String, String)>, CorpusReport), TaskError> {
+    let failed = |error: CorpusError| TaskError::Corpus { what: with_causes(&error) };
+    let mut read = |BytesRead { done, total }| told(Preparing { stage: Stage::Reading, done, total });
+    let (pairs, report) = spec.open(filter).and_then(|reader| reader.read_all(&mut read)).map_err(failed)?;
+    Ok((pairs.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect(), report))
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {
@@ -163,13 +169,15 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-fn encode(codec: &TextCodec, pairs: &[(String, String)]) -> Result<Vec<Pair>, TaskError> {
+fn encode(codec: &TextCodec, pairs: &[(String, String)], told: &mut dyn FnMut(Preparing)) -> Result<Vec<Pair>, TaskError> {
     let failed = |error: crate::text::TextError| TaskError::Corpus { what: error.to_string() };
+    let mut counter = Counter::new(Stage::Encoding, pairs.len(), told);
     pairs
         .iter()
         .map(|(source, target)| {
             let (source, target) = (codec.encode_source(source).map_err(failed)?, codec.encode_target(target).map_err(failed)?);
-            Ok(Pair { source: source.tokens, target: target.tokens })
+            counter.count();
+            Ok(Pair::new(source.tokens, target.tokens))
         })
         .collect()
 }
@@ -233,7 +241,7 @@ impl Task for CorpusTask {
         let begin = pool * POOL_BATCHES * n;
         let mut order: Vec<usize> = (begin..begin + POOL_BATCHES * n).map(|index| self.listed.train_number(seed, index)).collect();
         order.sort_by_key(|&number| {
-            let Pair { source, target } = self.listed.train_pair(number);
+            let Pair { source, target, .. } = self.listed.train_pair(number);
             (target.len(), source.len())
         });
         let place = shuffled(place, POOL_BATCHES, mix(seed ^ mix(pool ^ 0xBA7C))) as usize;
@@ -301,6 +309,25 @@ mod tests {
         }
         assert_eq!(seen, batch * POOL_BATCHES as usize);
         assert!(padded * 10 < whole, "{padded} of {whole} places would be padding");
+    }
+
+    #[test]
+    fn every_stage_is_told_to_its_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let bpe = CorpusConfig { units: Units::Bpe, ..corpus(folder.path(), 1400) };
+        let mut told: Vec<Preparing> = Vec::new();
+        let task = bpe.build_watched(None, &mut |now| told.push(now)).expect("it is sound");
+        let stages = [Stage::Reading, Stage::Learning, Stage::Counting, Stage::Encoding];
+        let mut seen: Vec<Stage> = told.iter().map(|now| now.stage).collect();
+        seen.dedup();
+        assert_eq!(seen, stages);
+        let n_bytes = std::fs::metadata(folder.path().join("pairs.tsv")).expect("a file").len();
+        let (n_pairs, n_held_out) = (task.n_pairs(), task.files.held_out.len() as u64);
+        for (stage, total) in stages.into_iter().zip([n_bytes, 0, 2 * n_pairs, n_pairs + n_held_out]) {
+            let of_stage: Vec<&Preparing> = told.iter().filter(|now| now.stage == stage).collect();
+            assert!(of_stage.windows(2).all(|two| two[0].done <= two[1].done), "{of_stage:?}");
+            assert_eq!(of_stage.last(), Some(&&Preparing { stage, done: total, total }));
+        }
     }
 
     #[test]

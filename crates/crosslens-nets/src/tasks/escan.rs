@@ -140,7 +140,7 @@ impl EscanConfig {
         for &phrase in phrases {
             let word_tokens = phrase.words().into_iter().map(|word| source.token(word.name()).expect("every word is in the vocabulary"));
             let action_tokens = phrase.actions().into_iter().map(|action| target.token(action.name()).expect("so is every action"));
-            let pair = Pair { source: word_tokens.chain(period(source)).collect(), target: action_tokens.chain(period(target)).collect() };
+            let pair = Pair::new(word_tokens.chain(period(source)).collect(), action_tokens.chain(period(target)).collect());
             groups.entry(if self.multiply { phrase.kind() } else { phrase }).or_default().push(pair);
         }
         let mut choices: Vec<Choice> = groups.into_iter().map(|(kind, pairs)| Choice { n_actions: kind.actions().len(), pairs }).collect();

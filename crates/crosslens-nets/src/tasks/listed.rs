@@ -15,7 +15,7 @@ use crate::random;
 /// use crosslens_nets::tasks::{Listed, Split, Task};
 ///
 /// let words = Vocabulary::new(["a", "b"])?;
-/// let pairs = (0..2).map(|word| Pair { source: vec![word], target: vec![1 - word] });
+/// let pairs = (0..2).map(|word| Pair::new(vec![word], vec![1 - word]));
 /// let task = Listed::new(words.clone(), words, pairs.clone(), pairs)?;
 /// assert_eq!(task.pair(Split::Test, 0, 3).target, [0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn pairs(n: u32) -> impl Iterator<Item = Pair> {
-        (0..n).map(|number| Pair { source: vec![number % 3; number as usize + 1], target: vec![number % 3] })
+        (0..n).map(|number| Pair::new(vec![number % 3; number as usize + 1], vec![number % 3]))
     }
 
     #[test]
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn bad_pairs_are_named() {
         let bad = |pair: Pair| Listed::new(words(), words(), [pair], pairs(1)).expect_err("the pair is bad").to_string();
-        assert_eq!(bad(Pair { source: vec![3], target: vec![0] }), "training pair 0: the source has the token 3, the vocabulary 3 words");
-        assert_eq!(bad(Pair { source: vec![0], target: vec![] }), "training pair 0: the target is empty");
+        assert_eq!(bad(Pair::new(vec![3], vec![0])), "training pair 0: the source has the token 3, the vocabulary 3 words");
+        assert_eq!(bad(Pair::new(vec![0], vec![])), "training pair 0: the target is empty");
         assert_eq!(Listed::new(words(), words(), pairs(1), []).expect_err("no test").to_string(), "there are no test pairs");
     }
 }

@@ -101,7 +101,7 @@ impl Task for OneToOne {
         let mut target = self.translate(&source);
         self.sentences.end(&mut source, &self.source_vocabulary);
         self.sentences.end(&mut target, &self.target_vocabulary);
-        Pair { source, target }
+        Pair::new(source, target)
     }
 }
 

@@ -79,7 +79,7 @@ impl Scan {
     pub fn phrase_pair(phrase: Phrase) -> Pair {
         let words = phrase.words().into_iter().map(|word| word as Token);
         let actions = phrase.actions().into_iter().map(|action| action as Token);
-        Pair { source: words.chain([Word::ALL.len() as Token]).collect(), target: actions.chain([Action::ALL.len() as Token]).collect() }
+        Pair::new(words.chain([Word::ALL.len() as Token]).collect(), actions.chain([Action::ALL.len() as Token]).collect())
     }
 }
 

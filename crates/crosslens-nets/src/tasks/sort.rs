@@ -63,6 +63,6 @@ impl Task for Sort {
         target.sort_unstable();
         self.sentences.end(&mut source, &self.source_vocabulary);
         self.sentences.end(&mut target, &self.target_vocabulary);
-        Pair { source, target }
+        Pair::new(source, target)
     }
 }

@@ -6,7 +6,8 @@ use tokenizers::Tokenizer;
 
 use super::subwords::{BLANK, Learning, learn};
 use super::{TextConfig, TextError, UNKNOWN_WORD, Units, words};
-use crate::tasks::END_WORD;
+use crate::tasks::preparing::Counter;
+use crate::tasks::{END_WORD, Preparing, Stage};
 
 /// Turns lines into tokens and tokens into lines, for both sides of a corpus.
 #[derive(Clone, Debug)]
@@ -37,12 +38,13 @@ pub(super) enum Side {
 }
 
 impl TextCodec {
-    /// Learns vocabularies, and pieces of words where those are wanted, from a corpus.
-    pub fn learn(config: TextConfig, pairs: &[(String, String)]) -> Result<Self, TextError> {
+    /// Learns vocabularies, and pieces of words where those are wanted, from a corpus; `told` hears how far it is.
+    pub fn learn(config: TextConfig, pairs: &[(String, String)], told: &mut dyn FnMut(Preparing)) -> Result<Self, TextError> {
         let folded = |text: &str| fold(text, config.lowercase).into_owned();
         let tokenizer = match config.units {
             Units::Words => None,
             Units::Bpe | Units::Unigram => {
+                told(Preparing { stage: Stage::Learning, done: 0, total: 0 });
                 let learning = if config.units == Units::Bpe { Learning::Bpe } else { Learning::Unigram };
                 let texts: Vec<String> = pairs.iter().flat_map(|(source, target)| [folded(source), folded(target)]).collect();
                 Some(learn(learning, config.vocabulary, texts.iter().map(String::as_str))?)
@@ -50,8 +52,9 @@ impl TextCodec {
         };
         let mut codec = Self { config, source: empty(), target: empty(), spaced: false, tokenizer };
         codec.spaced = is_spaced(pairs.iter().map(|(_, target)| target.as_str()));
-        codec.source = codec.count(pairs.iter().map(|(source, _)| source.as_str()))?;
-        codec.target = codec.count(pairs.iter().map(|(_, target)| target.as_str()))?;
+        let mut counter = Counter::new(Stage::Counting, 2 * pairs.len(), told);
+        codec.source = codec.count(pairs.iter().map(|(source, _)| source.as_str()), &mut counter)?;
+        codec.target = codec.count(pairs.iter().map(|(_, target)| target.as_str()), &mut counter)?;
         Ok(codec)
     }
 
@@ -66,12 +69,13 @@ impl TextCodec {
     }
 
     /// The most frequent words or pieces of some texts, between the unknown word and the end.
-    fn count<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Vocabulary, TextError> {
+    fn count<'a>(&self, texts: impl Iterator<Item = &'a str>, counter: &mut Counter<'_>) -> Result<Vocabulary, TextError> {
         let mut counts: HashMap<String, u64> = HashMap::new();
         for text in texts {
             for piece in self.pieces(text)? {
                 *counts.entry(piece).or_default() += 1;
             }
+            counter.count();
         }
         counts.retain(|word, _| word != UNKNOWN_WORD && word != END_WORD);
         let mut counted: Vec<(String, u64)> = counts.into_iter().collect();
@@ -222,7 +226,7 @@ mod tests {
     #[test]
     fn every_unit_gives_its_training_texts_back() {
         for units in Units::ALL {
-            let codec = TextCodec::learn(TextConfig { units, vocabulary: 60, lowercase: false }, &pairs()).expect("it learns");
+            let codec = TextCodec::learn(TextConfig { units, vocabulary: 60, lowercase: false }, &pairs(), &mut |_| ()).expect("it learns");
             assert!(codec.source_vocabulary().len() <= 60 && codec.target_vocabulary().len() <= 60);
             for (source, target) in pairs() {
                 let encoded = codec.encode_target(&target).expect("it has words");
@@ -240,7 +244,7 @@ mod tests {
     #[test]
     fn unknown_words_small_letters_and_little_room() {
         let config = TextConfig { units: Units::Words, vocabulary: 5, lowercase: true };
-        let codec = TextCodec::learn(config, &pairs()).expect("it learns");
+        let codec = TextCodec::learn(config, &pairs(), &mut |_| ()).expect("it learns");
         assert_eq!(codec.source_vocabulary().words(), ["<unk>", "the", ".", "cat", "<eos>"].map(str::to_owned));
         let encoded = codec.encode_source("The COW <eos>.").expect("it has words");
         assert_eq!(encoded.pieces, ["the", "cow", "<", "eos", ">", ".", "<eos>"]);

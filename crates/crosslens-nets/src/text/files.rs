@@ -4,7 +4,6 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::replace_file;
 use serde::{Deserialize, Serialize};
 use tokenizers::Tokenizer;
 
@@ -25,6 +24,9 @@ struct Settings {
     text: TextConfig,
     /// Whether the target sets signs such as `?` apart.
     spaced: bool,
+    /// Pieces in `tokenizer.json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pieces: Option<usize>,
     /// Pairs trained on, and a digest of them: another corpus is another run.
     pairs: u64,
     digest: String,
@@ -44,30 +46,32 @@ pub struct TextFiles {
 }
 
 impl TextFiles {
+    /// What they may be called.
+    pub const NAMES: [&str; 3] = [TOKENIZER_FILE, HELD_OUT_FILE, SETTINGS_FILE];
+
     /// Whether a folder holds them.
     pub fn are_in(folder: &Path) -> bool {
         folder.join(SETTINGS_FILE).exists()
     }
 
-    /// Writes them into a folder, each under a temporary name first.
-    pub fn write(&self, folder: &Path) -> Result<(), TextError> {
-        std::fs::create_dir_all(folder).map_err(|source| TextError::Io { action: "create", path: folder.to_owned(), source })?;
+    /// Every file by name, as it is written.
+    pub fn contents(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TextError> {
+        let mut files = Vec::new();
         if let Some(tokenizer) = self.codec.tokenizer() {
             let text = tokenizer.to_string(false).map_err(|error| TextError::Tokenizer { reason: error.to_string() })?;
-            replace(&folder.join(TOKENIZER_FILE), text.as_bytes())?;
-        } else {
-            remove(&folder.join(TOKENIZER_FILE))?;
+            files.push((TOKENIZER_FILE, text.into_bytes()));
         }
         let lines: String = self.held_out.iter().map(|(source, target)| format!("{source}\t{target}\n")).collect();
-        replace(&folder.join(HELD_OUT_FILE), lines.as_bytes())?;
-        let settings =
-            Settings { text: self.codec.config(), spaced: self.codec.spaced(), pairs: self.n_pairs, digest: self.digest.clone() };
-        replace(&folder.join(SETTINGS_FILE), &serde_json::to_vec_pretty(&settings).expect("settings are plain values"))
-    }
-
-    /// Removes what an older run on text may have left.
-    pub fn remove(folder: &Path) -> Result<(), TextError> {
-        [SETTINGS_FILE, TOKENIZER_FILE, HELD_OUT_FILE].iter().try_for_each(|name| remove(&folder.join(name)))
+        files.push((HELD_OUT_FILE, lines.into_bytes()));
+        let settings = Settings {
+            text: self.codec.config(),
+            spaced: self.codec.spaced(),
+            pieces: self.codec.tokenizer().map(n_pieces),
+            pairs: self.n_pairs,
+            digest: self.digest.clone(),
+        };
+        files.push((SETTINGS_FILE, serde_json::to_vec_pretty(&settings).expect("settings are plain values")));
+        Ok(files)
     }
 
     /// Reads them; the vocabularies are those of the run.
@@ -87,7 +91,9 @@ impl TextFiles {
             Units::Words => None,
             Units::Bpe | Units::Unigram => {
                 let path = folder.join(TOKENIZER_FILE);
-                Some(Tokenizer::from_bytes(read(&path)?).map_err(|error| bad(&path, error.to_string()))?)
+                let tokenizer = Tokenizer::from_bytes(read(&path)?).map_err(|error| bad(&path, error.to_string()))?;
+                check_pieces(&tokenizer, settings.pieces, words).map_err(|what| bad(&path, what))?;
+                Some(tokenizer)
             }
         };
         let path = folder.join(HELD_OUT_FILE);
@@ -106,17 +112,24 @@ impl TextFiles {
     }
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), TextError> {
-    replace_file(path, |file| file.write_all(bytes)).map_err(|source| TextError::Io { action: "write", path: path.to_owned(), source })
+/// Says why pieces cannot be those the network was trained with: not as many, or not all of its words among them.
+fn check_pieces(tokenizer: &Tokenizer, expected: Option<usize>, words: &Vocabularies) -> Result<(), String> {
+    const CURE: &str = "it is of another run; put the run's own back, or train again";
+    let found = n_pieces(tokenizer);
+    if let Some(expected) = expected.filter(|&expected| expected != found) {
+        return Err(format!("it has {found} pieces, the network was trained with {expected}: {CURE}"));
+    }
+    for (side, vocabulary) in [("source", &words.source), ("target", &words.target)] {
+        let is_piece = |word: &String| tokenizer.token_to_id(word).is_some() || word == crate::tasks::END_WORD;
+        if let Some(word) = vocabulary.words().iter().find(|word| !is_piece(word)) {
+            return Err(format!("it lacks `{word}`, a {side} word of vocab.json: {CURE}"));
+        }
+    }
+    Ok(())
 }
 
-fn remove(path: &Path) -> Result<(), TextError> {
-    match std::fs::remove_file(path) {
-        Err(source) if !matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            Err(TextError::Io { action: "remove", path: path.to_owned(), source })
-        }
-        _ => Ok(()),
-    }
+fn n_pieces(tokenizer: &Tokenizer) -> usize {
+    tokenizer.get_vocab_size(true)
 }
 
 /// Reads an ordinary file of UTF-8 that is not too large.

@@ -8,10 +8,11 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::{Vocabulary, is_temporary_file, replace_file};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use crosslens_analysis::{StagedFile, Vocabulary, is_temporary_file, replace_file};
+use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
+use super::tensors::{TensorFile, bytes_of, tensor_bytes, view};
 use super::{Metrics, Moments, RunConfig};
 use crate::network::Network;
 use crate::text::TextFiles;
@@ -23,6 +24,7 @@ const MAX_HEADER_BYTES: u64 = 16 << 20;
 const TIMELINE_FILE: &str = "timeline.json";
 const SUMS_FOLDER: &str = "timeline";
 const SUMS_ENDING: &str = ".stats.safetensors";
+const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
 const CHECKPOINT_FORMAT: &str = "crosslens-checkpoint/1";
 const KEPT_FOLDER: &str = "kept";
 const KEPT_ENDING: &str = ".safetensors";
@@ -99,6 +101,21 @@ pub struct Progress {
     pub finished: bool,
 }
 
+/// What a run begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    /// How it is trained.
+    pub(crate) config: &'a RunConfig,
+    /// Its words.
+    pub(crate) words: &'a Vocabularies,
+    /// What is trained.
+    pub(crate) network: &'a Network,
+    /// Its first weights.
+    pub(crate) progress: &'a Progress,
+    /// The files of a run on text, by name; none of any other.
+    pub(crate) text: &'a [(&'static str, Vec<u8>)],
+}
+
 /// A folder that holds a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
@@ -128,23 +145,33 @@ impl RunFolder {
 
     /// Whether training can go on from a checkpoint.
     pub fn holds_checkpoint(&self) -> bool {
-        self.file("checkpoint.safetensors").exists()
+        self.file(CHECKPOINT_FILE).exists()
     }
 
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Makes the folder and begins a run in it, in place of one that may be there.
+    /// Makes the folder and begins a run in it, in place of one that may be there; `text` is what [`TextFiles::contents`] gives.
     ///
-    /// What an older run left is removed only after the new one's files are written.
-    pub fn create(&self, config: &RunConfig, words: &Vocabularies, network: &Network, progress: &Progress) -> Result<(), FolderError> {
+    /// All files of the new run lie on the disk before the first takes its place; what else an older run left is removed after that.
+    pub(crate) fn create(&self, start: &Start<'_>) -> Result<(), FolderError> {
+        let Start { config, words, network, progress, text } = start;
         std::fs::create_dir_all(&self.path).map_err(|source| FolderError::Io { action: "create", path: self.path.clone(), source })?;
         self.sweep()?;
-        self.write_checkpoint(network, progress)?;
-        self.write_config(config)?;
-        self.write("vocab.json", &serde_json::to_vec_pretty(words).expect("vocabularies are lists of strings"))?;
-        for name in ["model.safetensors", "metrics.jsonl", TIMELINE_FILE] {
+        let words = serde_json::to_vec_pretty(words).expect("vocabularies are lists of strings");
+        let mut staged = Vec::new();
+        for (name, bytes) in text.iter().map(|(name, bytes)| (*name, bytes.as_slice())).chain([("vocab.json", words.as_slice())]) {
+            staged.push(self.stage(name, bytes)?);
+        }
+        staged.push(self.stage("run.toml", toml_of(config).as_bytes())?);
+        staged.push(self.stage(CHECKPOINT_FILE, &checkpoint_bytes(network, progress))?);
+        for file in staged {
+            let path = file.path().to_owned();
+            file.persist().map_err(|source| FolderError::Io { action: "write", path, source })?;
+        }
+        let is_old = |name: &&str| !text.iter().any(|(new, _)| new == name);
+        for name in ["model.safetensors", "metrics.jsonl", TIMELINE_FILE].into_iter().chain(TextFiles::NAMES.into_iter().filter(is_old)) {
             remove(&self.file(name))?;
         }
         self.remove_kept(|_| true)?;
@@ -226,7 +253,7 @@ impl RunFolder {
 
     /// Writes `run.toml`.
     pub(crate) fn write_config(&self, config: &RunConfig) -> Result<(), FolderError> {
-        self.write("run.toml", toml::to_string_pretty(config).expect("a configuration is tables of plain values").as_bytes())
+        self.write("run.toml", toml_of(config).as_bytes())
     }
 
     /// Reads `run.toml`.
@@ -291,23 +318,12 @@ impl RunFolder {
 
     /// Writes `checkpoint.safetensors`.
     pub fn write_checkpoint(&self, network: &Network, progress: &Progress) -> Result<(), FolderError> {
-        let vectors = [("weights", &progress.weights), ("first", &progress.moments.first), ("second", &progress.moments.second)];
-        let bytes: Vec<(&str, Vec<u8>)> = vectors.iter().map(|(name, vector)| (*name, bytes_of(vector))).collect();
-        let views = bytes.iter().map(|(name, bytes)| (*name, view(Dtype::F32, &[network.layout().len()], bytes)));
-        let facts = [
-            ("format", CHECKPOINT_FORMAT.to_owned()),
-            ("step", progress.moments.steps.to_string()),
-            ("loss_sum_bits", format!("{:016x}", progress.loss_sum.to_bits())),
-            ("loss_count", progress.loss_count.to_string()),
-            ("seconds", progress.seconds.to_string()),
-            ("finished", progress.finished.to_string()),
-        ];
-        self.write_tensors("checkpoint.safetensors", views, &facts)
+        self.write(CHECKPOINT_FILE, &checkpoint_bytes(network, progress))
     }
 
     /// Reads `checkpoint.safetensors` for this network.
     pub fn read_checkpoint(&self, network: &Network) -> Result<Progress, FolderError> {
-        let path = self.file("checkpoint.safetensors");
+        let path = self.file(CHECKPOINT_FILE);
         let n = network.layout().len();
         let bytes = read_bounded(&path, 12 * n as u64 + MAX_HEADER_BYTES)?;
         let file = TensorFile::parse(path, &bytes, CHECKPOINT_FORMAT)?;
@@ -363,15 +379,39 @@ impl RunFolder {
         tensors: impl Iterator<Item = (&'a str, TensorView<'a>)>,
         facts: &[(&str, String)],
     ) -> Result<(), FolderError> {
-        let facts = facts.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        let bytes = safetensors::serialize(tensors, Some(facts)).expect("views were made of whole tensors");
-        self.write(name, &bytes)
+        self.write(name, &tensor_bytes(tensors, facts))
+    }
+
+    /// Writes a file that does not take its place yet.
+    fn stage(&self, name: &str, bytes: &[u8]) -> Result<StagedFile, FolderError> {
+        let path = self.file(name);
+        StagedFile::write(&path, |file| file.write_all(bytes)).map_err(|source| FolderError::Io { action: "write", path, source })
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FolderError> {
         let path = self.file(name);
         replace_file(&path, |file| file.write_all(bytes)).map_err(|source| FolderError::Io { action: "write", path, source })
     }
+}
+
+fn toml_of(config: &RunConfig) -> String {
+    toml::to_string_pretty(config).expect("a configuration is tables of plain values")
+}
+
+/// `checkpoint.safetensors`.
+fn checkpoint_bytes(network: &Network, progress: &Progress) -> Vec<u8> {
+    let vectors = [("weights", &progress.weights), ("first", &progress.moments.first), ("second", &progress.moments.second)];
+    let bytes: Vec<(&str, Vec<u8>)> = vectors.iter().map(|(name, vector)| (*name, bytes_of(vector))).collect();
+    let views = bytes.iter().map(|(name, bytes)| (*name, view(Dtype::F32, &[network.layout().len()], bytes)));
+    let facts = [
+        ("format", CHECKPOINT_FORMAT.to_owned()),
+        ("step", progress.moments.steps.to_string()),
+        ("loss_sum_bits", format!("{:016x}", progress.loss_sum.to_bits())),
+        ("loss_count", progress.loss_count.to_string()),
+        ("seconds", progress.seconds.to_string()),
+        ("finished", progress.finished.to_string()),
+    ];
+    tensor_bytes(views, &facts)
 }
 
 fn kept_name(step: u64) -> String {
@@ -438,68 +478,4 @@ fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, FolderError> {
     let mut bytes = Vec::new();
     std::fs::File::open(path).map_err(io)?.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
-}
-
-fn bytes_of(numbers: &[f32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-}
-
-fn view<'a>(dtype: Dtype, shape: &[usize], bytes: &'a [u8]) -> TensorView<'a> {
-    TensorView::new(dtype, shape.to_vec(), bytes).expect("as many bytes as the shape says")
-}
-
-/// A parsed safetensors file and its path, for messages.
-struct TensorFile<'a> {
-    path: PathBuf,
-    tensors: SafeTensors<'a>,
-    facts: std::collections::HashMap<String, String>,
-}
-
-impl<'a> TensorFile<'a> {
-    fn parse(path: PathBuf, bytes: &'a [u8], format: &str) -> Result<Self, FolderError> {
-        let bad = |error: safetensors::SafeTensorError| FolderError::Bad { path: path.clone(), what: error.to_string() };
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(bad)?;
-        let tensors = SafeTensors::deserialize(bytes).map_err(bad)?;
-        let file = Self { facts: header.metadata().clone().unwrap_or_default(), tensors, path };
-        match file.fact("format")? {
-            found if found == format => Ok(file),
-            found => Err(file.bad(&format!("its format is `{found}`, `{format}` was expected"))),
-        }
-    }
-
-    fn bad(&self, what: &str) -> FolderError {
-        FolderError::Bad { path: self.path.clone(), what: what.to_owned() }
-    }
-
-    fn fact(&self, name: &str) -> Result<&str, FolderError> {
-        self.facts.get(name).map(String::as_str).ok_or_else(|| self.bad(&format!("it has no `{name}` in its metadata")))
-    }
-
-    fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<T, FolderError> {
-        self.fact(name)?.parse().map_err(|_| self.bad(&format!("its `{name}` is not readable")))
-    }
-
-    fn data(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&'a [u8], FolderError> {
-        let tensor = self.tensors.tensor(name).map_err(|_| self.bad(&format!("it has no tensor `{name}`")))?;
-        if tensor.dtype() != dtype || tensor.shape() != shape {
-            return Err(self.bad(&format!(
-                "`{name}` is {:?} of shape {:?}, {dtype:?} of shape {shape:?} was expected",
-                tensor.dtype(),
-                tensor.shape()
-            )));
-        }
-        Ok(tensor.data())
-    }
-
-    fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, FolderError> {
-        let (chunks, _) = self.data(name, Dtype::F32, shape)?.as_chunks::<4>();
-        let numbers: Vec<f32> = chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        if numbers.iter().all(|number| number.is_finite()) { Ok(numbers) } else { Err(self.bad(&format!("`{name}` is not finite"))) }
-    }
-
-    fn numbers_f64(&self, name: &str, shape: &[usize]) -> Result<Vec<f64>, FolderError> {
-        let (chunks, _) = self.data(name, Dtype::F64, shape)?.as_chunks::<8>();
-        let numbers: Vec<f64> = chunks.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
-        if numbers.iter().all(|number| number.is_finite()) { Ok(numbers) } else { Err(self.bad(&format!("`{name}` is not finite"))) }
-    }
 }

@@ -5,6 +5,7 @@ mod folder;
 mod kept;
 mod optimizer;
 mod schedule;
+mod tensors;
 mod trainer;
 
 pub use config::{ConfigError, RunConfig, TrainingConfig};

@@ -5,11 +5,11 @@ use std::time::Instant;
 use crosslens_analysis::Token;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{FolderError, Progress, RunFolder, Vocabularies};
+use super::folder::{FolderError, Progress, RunFolder, Start, Vocabularies};
 use super::{ConfigError, Moments, RunConfig, kept};
 use crate::network::{Engine, Feeding, Network, Outcome};
 use crate::search::{Search, search};
-use crate::tasks::{Split, Task, TaskError};
+use crate::tasks::{Preparing, Split, Task, TaskError};
 use crate::text::{TextError, TextFiles};
 
 /// One line of `metrics.jsonl`.
@@ -188,14 +188,26 @@ pub struct Run {
 impl Run {
     /// Checks everything before any work; writes nothing.
     pub fn prepare(config: RunConfig, folder: RunFolder) -> Result<Self, ConfigError> {
-        let task = config.task.build()?;
+        Self::prepare_watched(config, folder, &mut |_| ())
+    }
+
+    /// The same; `told` hears how far a corpus is read.
+    pub fn prepare_watched(config: RunConfig, folder: RunFolder, told: &mut dyn FnMut(Preparing)) -> Result<Self, ConfigError> {
+        config.check()?;
+        let task = config.task.build_watched(None, told)?;
         Self::with_task(config, task, folder)
     }
 
     /// The same for a run that has begun: the vocabularies of text are those in its folder.
     pub fn prepare_again(config: RunConfig, folder: RunFolder) -> Result<Self, ConfigError> {
+        Self::prepare_again_watched(config, folder, &mut |_| ())
+    }
+
+    /// The same; `told` hears how far a corpus is read.
+    pub fn prepare_again_watched(config: RunConfig, folder: RunFolder, told: &mut dyn FnMut(Preparing)) -> Result<Self, ConfigError> {
+        config.check()?;
         let known = folder.read_text().map_err(|what| ConfigError::Task(TaskError::Corpus { what }))?;
-        let task = config.task.build_again(known)?;
+        let task = config.task.build_watched(known, told)?;
         Self::with_task(config, task, folder)
     }
 
@@ -235,11 +247,9 @@ impl Run {
         let weights = self.network.draw_weights(self.config.seed);
         let moments = Moments::new(weights.len());
         let progress = Progress { weights, moments, loss_sum: 0.0, loss_count: 0, seconds: 0.0, finished: false };
-        match self.task.text() {
-            Some(text) => text.write(self.folder.path())?,
-            None => TextFiles::remove(self.folder.path())?,
-        }
-        self.folder.create(&self.config, &vocabularies, &self.network, &progress)?;
+        let text = self.task.text().map(TextFiles::contents).transpose()?.unwrap_or_default();
+        let (config, network) = (&self.config, &self.network);
+        self.folder.create(&Start { config, words: &vocabularies, network, progress: &progress, text: &text })?;
         self.train(progress, Vec::new(), engine, observer)
     }
 
@@ -265,7 +275,7 @@ impl Run {
     fn engine(&self, n_threads: usize) -> Result<Engine<f32>, TrainError> {
         let (batch, hidden, lengths) = (self.config.training.batch, self.config.network.hidden, self.task.max_lengths());
         let steps = lengths.source + lengths.target;
-        let bytes = (batch * steps) as u128 * hidden as u128 * BYTES_PER_UNIT;
+        let bytes = self.network.batch_bytes(batch, lengths.source, lengths.target);
         if bytes > MAX_BATCH_GIGABYTES << 30 {
             let gigabytes = (bytes >> 30) as u64;
             return Err(TrainError::BatchTooLarge { batch, steps, hidden, gigabytes, most: MAX_BATCH_GIGABYTES as u64 });
@@ -406,8 +416,6 @@ impl Progress {
     }
 }
 
-/// About what a pass holds for one unit of one step: gates, states, attention and their gradients, in `f32`.
-const BYTES_PER_UNIT: u128 = 80;
 /// Largest batch taken seriously.
 const MAX_BATCH_GIGABYTES: u128 = 16;
 

@@ -80,7 +80,7 @@ pub(crate) fn pairs(n: usize, longest: usize, seed: u64) -> Vec<Pair> {
         let length = rng.random_range(1..=longest);
         (0..length).map(|_| rng.random_range(0..words as u32)).collect()
     };
-    (0..n).map(|_| Pair { source: sentence(SOURCE_WORDS), target: sentence(TARGET_WORDS) }).collect()
+    (0..n).map(|_| Pair::new(sentence(SOURCE_WORDS), sentence(TARGET_WORDS))).collect()
 }
 
 /// Weights drawn so that nothing is zero or saturated.

@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
         let n_golden = tensors.names().iter().filter(|name| name.starts_with("param/") && **name != "param/positions.rotation").count();
         assert_eq!(n_golden, network.layout().tensors().len(), "{name}: number of parameters");
         let pairs = sentences(&tensors, "source").into_iter().zip(sentences(&tensors, "target"));
-        let pairs = pairs.map(|(source, target)| Pair { source, target }).collect();
+        let pairs = pairs.map(|(source, target)| Pair::new(source, target)).collect();
         Self { name, tensors, network, weights, pairs, feeding, optimizer, learning_rate }
     }
 

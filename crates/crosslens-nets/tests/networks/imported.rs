@@ -70,7 +70,7 @@ fn subject(model: &Imported, n_threads: usize) -> ImportedSubject {
 fn pairs(model: &Imported, texts: &[&str]) -> Vec<Pair> {
     let sources: Vec<Vec<Token>> = texts.iter().map(|text| model.source(text).expect("letters")).collect();
     let targets = subject(model, 1).write(&sources, model.most_steps()).expect("letters");
-    sources.into_iter().zip(targets).map(|(source, target)| Pair { source, target }).collect()
+    sources.into_iter().zip(targets).map(|(source, target)| Pair::new(source, target)).collect()
 }
 
 /// Enough for more than one shard, in no order of length.
@@ -97,7 +97,7 @@ fn agrees_with_the_package(model: &Imported, golden: &GoldenModel) {
         assert_eq!(model.source(&word.text).expect("letters"), word.source, "{what}: source");
         let written = subject.write(std::slice::from_ref(&word.source), golden.most_steps).expect("tokens");
         assert_eq!(written, std::slice::from_ref(&word.written), "{what}: written");
-        let pair = Pair { source: word.source.clone(), target: word.written.clone() };
+        let pair = Pair::new(word.source.clone(), word.written.clone());
         let seen = subject.observe(&[pair], Fed::Own).expect("tokens").remove(0);
         assert_eq!(seen.predicted, word.written, "{what}: predicted");
         compare(&format!("{what}: logits"), &seen.logits, word.logits.iter().flatten().copied());
@@ -345,7 +345,7 @@ fn the_control_has_the_shape_and_not_the_weights() {
 fn tokens_the_model_does_not_know_are_refused() {
     let subject = subject(&tiny(), 1);
     let refused = |source: &[Token], target: &[Token], fed: Fed<'_>| {
-        subject.run(&[Pair { source: source.to_vec(), target: target.to_vec() }], fed, &Untouched).expect_err("it cannot be run")
+        subject.run(&[Pair::new(source.to_vec(), target.to_vec())], fed, &Untouched).expect_err("it cannot be run")
     };
     assert!(matches!(refused(&[1, 31, 2], &[2], Fed::Own), RecordError::UnknownToken { side: "source", token: 31, count: 31, .. }));
     assert!(matches!(refused(&[1, 2], &[15], Fed::Own), RecordError::UnknownToken { side: "target", token: 15, count: 15, .. }));

@@ -507,7 +507,7 @@ impl Intervene for FirstStep {
 
 #[test]
 fn changed_attention_reaches_later_states_where_it_is_fed_back() {
-    let pairs = [Pair { source: vec![0, 2, 1, 3], target: vec![1, 0, 4, 2] }];
+    let pairs = [Pair::new(vec![0, 2, 1, 3], vec![1, 0, 4, 2])];
     for case in cases().filter(|case| case.config.score.is_some()) {
         let recorded = case.record(&pairs, Fed::Own);
         let fed = given(&recorded);
@@ -535,7 +535,7 @@ fn a_changed_word_is_read_at_the_next_step() {
             }
         }
     }
-    let pairs = [Pair { source: vec![0, 2, 1, 3], target: vec![1, 0, 4, 2] }];
+    let pairs = [Pair::new(vec![0, 2, 1, 3], vec![1, 0, 4, 2])];
     for config in all_configs().into_iter().filter(|config| !config.readout_bias) {
         let case = Case::new(&config, 1);
         let (own, changed) = (&case.run(&pairs, Fed::Own, &Untouched)[0], &case.run(&pairs, Fed::Own, &Negated)[0]);
@@ -550,7 +550,7 @@ fn a_changed_word_is_read_at_the_next_step() {
 fn unknown_words_and_empty_sentences_are_errors() {
     let case = Case::new(&NetworkConfig { hidden: 3, ..NetworkConfig::of(Family::Aed) }, 1);
     let refused = |source: &[Token], target: &[Token], fed: Fed<'_>| {
-        let pairs = [Pair { source: vec![0], target: vec![0] }, Pair { source: source.to_vec(), target: target.to_vec() }];
+        let pairs = [Pair::new(vec![0], vec![0]), Pair::new(source.to_vec(), target.to_vec())];
         let run = case.subject.run(&pairs, fed, &Untouched).expect_err("a pair that makes no sense");
         let recorded = case.subject.record(&pairs, fed).expect_err("a pair that makes no sense");
         assert_eq!(run.to_string(), recorded.to_string());

@@ -31,7 +31,7 @@ fn a_later_word_changes_nothing_before_it() {
     for config in transformer_configs() {
         let network = network(&config);
         let weights = single(&network, 3);
-        let pair = Pair { source: vec![1, 3, 0], target: vec![2, 0, 4, 1, 3, 2, 0] };
+        let pair = Pair::new(vec![1, 3, 0], vec![2, 0, 4, 1, 3, 2, 0]);
         let mut changed = pair.clone();
         changed.target[3] = 4;
         let seen = [pair, changed].map(|pair| observe(&network, &weights, &[pair], Feeding::Forced).remove(0).logits);
@@ -298,7 +298,7 @@ fn sentences_beyond_the_learned_positions_are_refused() {
     let own = TransformerConfig { positions: StepVectors::Learned { size: 4 }, ..TransformerConfig::default() };
     let network = NetworkConfig { hidden: 4, heads: 2, transformer: Some(own), ..NetworkConfig::of(Family::Transformer) };
     let subject = subject(&network, 1);
-    let pair = |n_source: usize, n_target: usize| [Pair { source: vec![1; n_source], target: vec![2; n_target] }];
+    let pair = |n_source: usize, n_target: usize| [Pair::new(vec![1; n_source], vec![2; n_target])];
     assert!(subject.record(&pair(4, 4), Fed::Own).is_ok());
     for (long, side) in [(pair(5, 4), "source"), (pair(4, 6), "target")] {
         let Err(RecordError::Model(error)) = subject.record(&long, Fed::Own) else { panic!("{side} of more than 4 steps") };

@@ -15,6 +15,8 @@ struct Hypothesis {
     read: Vec<Token>,
     /// Sum of log probabilities.
     score: f32,
+    /// Of each token that was written, before any rule.
+    log_probabilities: Vec<f32>,
 }
 
 pub(super) fn search(mut writer: Writer<'_>, first: Vec<f32>, start: Vec<Token>, n_tokens: usize) -> Vec<Written> {
@@ -22,12 +24,13 @@ pub(super) fn search(mut writer: Writer<'_>, first: Vec<f32>, start: Vec<Token>,
     let (n_beams, n_prompt) = (rules.n_beams, start.len());
     let n_ranked = n_beams * (1 + rules.ends.len()).max(2);
     let by_length = |score: f32, length: usize| score / (length as f32).powf(rules.length_penalty as f32);
-    let mut running = vec![Hypothesis { read: start, score: 0.0 }];
+    let mut running = vec![Hypothesis { read: start, score: 0.0, log_probabilities: Vec::new() }];
     let mut next = first;
     // Best first; scores by length.
     let mut whole: Vec<Hypothesis> = Vec::new();
     for length in 1..=n_tokens {
         let n_words = next.len() / running.len();
+        let plain = next.clone();
         for (hypothesis, row) in running.iter().zip(next.chunks_exact_mut(n_words)) {
             rules::apply(rules, &hypothesis.read, n_prompt, n_tokens, row);
             row.iter_mut().for_each(|value| *value += hypothesis.score);
@@ -38,7 +41,9 @@ pub(super) fn search(mut writer: Writer<'_>, first: Vec<f32>, start: Vec<Token>,
             let (parent, token) = (place / n_words, (place % n_words) as Token);
             let mut read = running[parent].read.clone();
             read.push(token);
-            let hypothesis = Hypothesis { read, score: next[place] };
+            let mut log_probabilities = running[parent].log_probabilities.clone();
+            log_probabilities.push(plain[place]);
+            let hypothesis = Hypothesis { read, score: next[place], log_probabilities };
             if !rules.ends.contains(&token) && length < n_tokens {
                 if going.len() < n_beams {
                     going.push((parent, hypothesis));
@@ -64,7 +69,8 @@ pub(super) fn search(mut writer: Writer<'_>, first: Vec<f32>, start: Vec<Token>,
         let last: Vec<Token> = running.iter().map(|hypothesis| hypothesis.read[hypothesis.read.len() - 1]).collect();
         next = writer.log_probabilities(&last);
     }
-    let written = |hypothesis: Hypothesis| Written { tokens: hypothesis.read[1..].to_vec(), score: hypothesis.score.into() };
+    let written =
+        |Hypothesis { read, score, log_probabilities }| Written { tokens: read[1..].to_vec(), score: f64::from(score), log_probabilities };
     whole.into_iter().take(writer.how.n_best.max(1)).map(written).collect()
 }
 

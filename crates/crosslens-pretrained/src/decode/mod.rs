@@ -9,7 +9,8 @@ use crosslens_analysis::Token;
 use crate::PretrainedError;
 use crate::generation::{EarlyStopping, Generation};
 use crate::layers::Unwatched;
-use crate::model::Model;
+use crate::model::{Encoded, Model};
+use crate::senses::Source;
 use crate::stack::Cache;
 
 pub use sample::Sampling;
@@ -38,15 +39,22 @@ impl Decoding {
         let rules = Generation { n_beams: 1, early_stopping: EarlyStopping::No, ..model.generation().clone() };
         Self { rules, n_best: 1, sampling: None, prefix: Vec::new() }
     }
+
+    /// What the decoder reads before it writes.
+    fn start(&self) -> Vec<Token> {
+        std::iter::once(self.rules.start).chain(self.prefix.iter().copied()).collect()
+    }
 }
 
 /// What a model wrote.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Written {
     /// Without the start token; with the end token, unless the length ran out. A prefix is part of it.
     pub tokens: Vec<Token>,
     /// Log probability of what came after the prefix; of a beam search, divided by its length to the power of the length penalty.
     pub score: f64,
+    /// Log probability of each token after the prefix, by the model alone: no rule has changed it.
+    pub log_probabilities: Vec<f32>,
 }
 
 /// A decoder at work on one sentence.
@@ -73,23 +81,47 @@ impl Writer<'_> {
 
 impl Model {
     /// Writes the best it makes of each source, several at a time; 0 threads means one per core.
-    pub fn write_all(&self, sources: &[Vec<Token>], how: &Decoding, n_threads: usize) -> Result<Vec<Written>, PretrainedError> {
-        let mut results: Vec<_> = sources.iter().map(|source| (source, None)).collect();
-        crate::subject::threads(self, n_threads)?.for_each(&mut results, |_, (source, result)| *result = Some(self.write(source, how)));
-        let first = |written: Vec<Written>| written.into_iter().next().unwrap_or(Written { tokens: Vec::new(), score: 0.0 });
+    pub fn write_all(&self, sources: &[Source<'_>], how: &Decoding, n_threads: usize) -> Result<Vec<Written>, PretrainedError> {
+        let mut results: Vec<_> = sources.iter().map(|&source| (source, None)).collect();
+        crate::subject::threads(self, n_threads)?.for_each(&mut results, |_, (source, result)| *result = Some(self.write(*source, how)));
+        let first = |written: Vec<Written>| written.into_iter().next().unwrap_or_default();
         results.into_iter().filter_map(|(_, result)| result).map(|result| result.map(first)).collect()
     }
 
     /// Writes what it makes of a source.
-    pub fn write(&self, source: &[Token], how: &Decoding) -> Result<Vec<Written>, PretrainedError> {
-        self.check_source(source)?;
-        let start: Vec<Token> = std::iter::once(how.rules.start).chain(how.prefix.iter().copied()).collect();
-        self.check_fed(&start)?;
-        let positions = self.decoder.positions.as_ref().map_or(usize::MAX - 1, |positions| positions.len());
+    pub fn write<'s>(&self, source: impl Into<Source<'s>>, how: &Decoding) -> Result<Vec<Written>, PretrainedError> {
+        let source = source.into();
+        // Before the encoder runs for nothing.
+        self.check_fed(&how.start())?;
+        self.take_in(source)?.write(how)
+    }
+
+    /// Encodes a source, to ask the decoder about it.
+    pub(crate) fn take_in(&self, source: Source<'_>) -> Result<TakenIn<'_>, PretrainedError> {
+        let n_states = self.n_source_steps(source)?;
+        let encoded = self.encode(&[source], &mut Unwatched);
+        let begun = self.decoder.begin(&encoded.states, n_states);
+        Ok(TakenIn { model: self, encoded, begun })
+    }
+}
+
+/// A source that was encoded, about which a decoder can be asked more than once.
+pub(crate) struct TakenIn<'m> {
+    model: &'m Model,
+    pub(crate) encoded: Encoded,
+    /// A decoder that has read nothing yet.
+    begun: Cache,
+}
+
+impl TakenIn<'_> {
+    /// Writes what the decoder makes of it.
+    pub(crate) fn write(&self, how: &Decoding) -> Result<Vec<Written>, PretrainedError> {
+        let start = how.start();
+        self.model.check_fed(&start)?;
+        let positions = self.model.decoder.positions.as_ref().map_or(usize::MAX - 1, |positions| positions.len());
         // The last token written is never read.
         let n_tokens = how.rules.max_tokens.min((positions + 1).saturating_sub(start.len()).max(1));
-        let encoded = self.encode(&[source], &mut Unwatched);
-        let mut writer = Writer { model: self, how, cache: self.decoder.begin(&encoded.states) };
+        let mut writer = Writer { model: self.model, how, cache: self.begun.clone() };
         let mut next = Vec::new();
         for &token in &start {
             next = writer.log_probabilities(&[token]);
@@ -97,5 +129,11 @@ impl Model {
         let written =
             if how.rules.n_beams > 1 { beam::search(writer, next, start, n_tokens) } else { sample::write(writer, next, start, n_tokens) };
         Ok(written)
+    }
+
+    /// Log probabilities `[words]` of what comes after the start token.
+    pub(crate) fn first(&self, how: &Decoding) -> Result<Vec<f32>, PretrainedError> {
+        self.model.check_fed(&[how.rules.start])?;
+        Ok(Writer { model: self.model, how, cache: self.begun.clone() }.log_probabilities(&[how.rules.start]))
     }
 }

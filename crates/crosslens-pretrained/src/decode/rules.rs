@@ -43,6 +43,9 @@ pub(crate) fn apply(rules: &Generation, read: &[Token], n_prompt: usize, n_token
     if read.len() == first.max(n_prompt) {
         rules.suppressed_first.iter().for_each(|&token| forbid(token));
     }
+    if let Some(timestamps) = &rules.timestamps {
+        timestamps.apply(&read[n_prompt.min(read.len())..], log_probabilities);
+    }
 }
 
 /// Leaves nothing but these tokens.

@@ -22,7 +22,7 @@ pub struct Sampling {
 pub(super) fn write(mut writer: Writer<'_>, mut next: Vec<f32>, mut read: Vec<Token>, n_tokens: usize) -> Vec<Written> {
     let (rules, n_prompt) = (&writer.how.rules, read.len());
     let mut random = writer.how.sampling.map(|sampling| Xoshiro256PlusPlus::seed_from_u64(sampling.seed));
-    let mut score = 0.0;
+    let mut log_probabilities = Vec::new();
     for step in 0..n_tokens {
         let plain = next.clone();
         rules::apply(rules, &read, n_prompt, n_tokens, &mut next);
@@ -30,7 +30,7 @@ pub(super) fn write(mut writer: Writer<'_>, mut next: Vec<f32>, mut read: Vec<To
             (Some(sampling), Some(random)) => draw(sampling, random.random(), &next),
             _ => likeliest(&next),
         };
-        score += f64::from(plain[token as usize]);
+        log_probabilities.push(plain[token as usize]);
         read.push(token);
         if rules.ends.contains(&token) || step + 1 == n_tokens {
             break;
@@ -38,7 +38,8 @@ pub(super) fn write(mut writer: Writer<'_>, mut next: Vec<f32>, mut read: Vec<To
         next = writer.log_probabilities(&[token]);
     }
     read.remove(0);
-    vec![Written { tokens: read, score }]
+    let score = log_probabilities.iter().copied().map(f64::from).sum();
+    vec![Written { tokens: read, score, log_probabilities }]
 }
 
 /// The first of the likeliest tokens.

@@ -2,6 +2,8 @@
 
 mod bart;
 mod t5;
+mod vision;
+mod whisper;
 
 use std::path::Path;
 
@@ -18,6 +20,14 @@ pub(crate) enum Family {
     Umt5,
     Bart,
     Marian,
+    Mbart,
+    Pegasus,
+    /// NLLB's models without experts are of this kind too.
+    M2m100,
+    Whisper,
+    /// An encoder of pictures and a decoder, each of a kind of its own.
+    VisionEncoderDecoder,
+    Blip,
 }
 
 /// Models whose configurations say something else, but have no encoder.
@@ -52,7 +62,19 @@ const DECODERS: &[&str] = &[
 ];
 
 impl Family {
-    const ALL: [Self; 5] = [Self::T5, Self::Mt5, Self::Umt5, Self::Bart, Self::Marian];
+    const ALL: [Self; 11] = [
+        Self::T5,
+        Self::Mt5,
+        Self::Umt5,
+        Self::Bart,
+        Self::Marian,
+        Self::Mbart,
+        Self::Pegasus,
+        Self::M2m100,
+        Self::Whisper,
+        Self::VisionEncoderDecoder,
+        Self::Blip,
+    ];
 
     /// As `model_type` names it.
     pub(crate) fn name(self) -> &'static str {
@@ -62,6 +84,12 @@ impl Family {
             Self::Umt5 => "umt5",
             Self::Bart => "bart",
             Self::Marian => "marian",
+            Self::Mbart => "mbart",
+            Self::Pegasus => "pegasus",
+            Self::M2m100 => "m2m_100",
+            Self::Whisper => "whisper",
+            Self::VisionEncoderDecoder => "vision-encoder-decoder",
+            Self::Blip => "blip",
         }
     }
 
@@ -88,6 +116,9 @@ impl Family {
 pub(crate) fn build(folder: &Path, family: Family, config: &Fields, weights: Weights) -> Result<Model, PretrainedError> {
     match family {
         Family::T5 | Family::Mt5 | Family::Umt5 => t5::build(folder, family, config, weights),
-        Family::Bart | Family::Marian => bart::build(folder, family, config, weights),
+        Family::Bart | Family::Marian | Family::Mbart | Family::Pegasus | Family::M2m100 => bart::build(folder, family, config, weights),
+        Family::Whisper => whisper::build(folder, family, config, weights),
+        Family::VisionEncoderDecoder => vision::build(folder, family, config, weights),
+        Family::Blip => vision::build_blip(folder, family, config, weights),
     }
 }

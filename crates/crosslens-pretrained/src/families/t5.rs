@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crosslens_analysis::{RelativeBias, SiteKind, Visible};
+use crosslens_analysis::{PositionBias, SiteKind, Visible};
 
 use super::Family;
 use crate::PretrainedError;
@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::generation::Generation;
 use crate::layers::{Activation, Attention, Buckets, Linear, Norm, Table, biases};
 use crate::model::{Model, Readout};
-use crate::stack::{FeedForward, Layer, NormPlace, Stack};
+use crate::stack::{Ending, FeedForward, Layer, NormPlace, Reads, Stack};
 use crate::weights::Weights;
 
 /// Largest distance that has a bias of its own: each head keeps one for every distance up to it.
@@ -90,7 +90,7 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
 
 fn stack(weights: &mut Weights, side: &str, n_layers: usize, shape: &Shape, words: Arc<Table>) -> Result<Stack, PretrainedError> {
     let is_decoder = side == "decoder";
-    let mut first_bias: Option<Arc<Vec<RelativeBias>>> = None;
+    let mut first_bias: Option<Arc<Vec<PositionBias>>> = None;
     // Grows as tensors are found: a configuration may claim any number of layers.
     let mut layers = Vec::new();
     for number in 0..n_layers {
@@ -122,13 +122,12 @@ fn stack(weights: &mut Weights, side: &str, n_layers: usize, shape: &Shape, word
     }
     Ok(Stack {
         kind: if is_decoder { SiteKind::DecoderSelf } else { SiteKind::EncoderSelf },
-        words,
-        word_scale: 1.0,
+        reads: Reads::Words { table: words, scale: 1.0 },
         positions: None,
         embedding_norm: None,
         norm_place: NormPlace::Before,
         layers,
-        final_norm: Some(Norm::root_mean_square(weights, &format!("{side}.final_layer_norm"), shape.d, shape.epsilon)?),
+        ending: vec![Ending::Norm(Norm::root_mean_square(weights, &format!("{side}.final_layer_norm"), shape.d, shape.epsilon)?)],
     })
 }
 
@@ -137,7 +136,7 @@ fn attention(
     name: &str,
     shape: &Shape,
     visible: Visible,
-    bias: Option<Arc<Vec<RelativeBias>>>,
+    bias: Option<Arc<Vec<PositionBias>>>,
 ) -> Result<Attention, PretrainedError> {
     let width = shape.n_heads * shape.d_head;
     let mut inward = |part: &str| Linear::read(weights, &format!("{name}.{part}"), shape.d, width, false);

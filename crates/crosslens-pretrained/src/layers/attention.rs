@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crosslens_analysis::{RelativeBias, SiteKind, Visible};
+use crosslens_analysis::{GridBias, PositionBias, RelativeBias, SiteKind, Visible};
 use crosslens_kernels::{Matrix, MatrixMut, Write, add, dots, product_of_rows, softmax};
 
 use super::Linear;
@@ -92,7 +92,7 @@ pub(crate) struct Attention {
     pub(crate) scale: f32,
     pub(crate) visible: Visible,
     /// By head.
-    pub(crate) bias: Option<Arc<Vec<RelativeBias>>>,
+    pub(crate) bias: Option<Arc<Vec<PositionBias>>>,
 }
 
 /// What is used again from layer to layer.
@@ -197,7 +197,10 @@ impl Attention {
         for (query, row) in weights.chunks_exact_mut(n_keys).enumerate() {
             let step = first_step + query;
             if let Some(bias) = &self.bias {
-                add_bias(&bias[head], step, row);
+                match &bias[head] {
+                    PositionBias::Distance(bias) => add_bias(bias, step, row),
+                    PositionBias::Grid(bias) => add_grid_bias(bias, step, row),
+                }
             }
             let (seen, unseen) = row.split_at_mut(self.visible.n_keys(step, n_keys));
             softmax(seen);
@@ -212,5 +215,20 @@ fn add_bias(bias: &RelativeBias, step: usize, row: &mut [f32]) {
     match usize::try_from(first).ok().and_then(|first| bias.values.get(first..first + row.len())) {
         Some(values) => add(row, values),
         None => row.iter_mut().enumerate().for_each(|(key, score)| *score += bias.at(step, key)),
+    }
+}
+
+/// Adds the bias of the rows and columns between each key and the step.
+fn add_grid_bias(bias: &GridBias, step: usize, row: &mut [f32]) {
+    let (Some(query), Some((first, patches))) = (step.checked_sub(1), row.split_first_mut()) else {
+        row.iter_mut().enumerate().for_each(|(key, score)| *score += bias.at(step, key));
+        return;
+    };
+    *first += bias.at(step, 0);
+    let (query_row, query_column) = (query / bias.columns, query % bias.columns);
+    for (key_row, scores) in patches.chunks_mut(bias.columns).enumerate() {
+        let from = (query_row + bias.rows - 1 - key_row) * (2 * bias.columns - 1) + query_column;
+        // The nearer to the picture's right edge a key lies, the nearer to the beginning its value.
+        scores.iter_mut().zip(bias.values[from..from + bias.columns].iter().rev()).for_each(|(score, value)| *score += value);
     }
 }

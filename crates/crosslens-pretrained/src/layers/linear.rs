@@ -15,8 +15,8 @@ const TABLE_ROWS: usize = 1024;
 
 /// `x·Wᵀ + b` with `W` `[d_out, d_in]`, as checkpoints keep it.
 pub(crate) struct Linear {
-    /// The tensors it was read from are `name.weight` and `name.bias`.
-    name: String,
+    /// Where its numbers come from, and the first of its outputs there; nothing where they are made of others.
+    origin: Option<(Origin, usize)>,
     /// `Wᵀ`, cut along the inputs. Results are added in order, so that the cut changes no bit of them.
     blocks: Vec<Packed<f32>>,
     bias: Option<Vec<f32>>,
@@ -24,18 +24,53 @@ pub(crate) struct Linear {
     d_out: usize,
 }
 
+/// The tensors `name.weight` and `name.bias`, of which a map is all outputs or some.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) name: String,
+    pub(crate) d_in: usize,
+    /// Outputs of the tensors, of several maps together.
+    pub(crate) d_out: usize,
+    /// Whether the matrix is stored `[d_in, d_out]`, as GPT-2's are.
+    pub(crate) turned: bool,
+    pub(crate) has_bias: bool,
+}
+
+impl Origin {
+    /// The rows `outputs` of `W`, `[outputs, d_in]`.
+    fn matrix(&self, weights: &mut Weights, outputs: Range<usize>) -> Result<Vec<f32>, PretrainedError> {
+        let name = format!("{}.weight", self.name);
+        let mut matrix = if self.turned {
+            weights.read_turned(&name, [self.d_out, self.d_in])?
+        } else {
+            weights.read(&name, &[self.d_out, self.d_in])?
+        };
+        matrix.truncate(outputs.end * self.d_in);
+        matrix.drain(..outputs.start * self.d_in);
+        Ok(matrix)
+    }
+
+    /// The map that writes the outputs `outputs`.
+    pub(crate) fn map(&self, weights: &mut Weights, outputs: Range<usize>) -> Result<Linear, PretrainedError> {
+        let matrix = self.matrix(weights, outputs.clone())?;
+        let bias = if self.has_bias { Some(weights.read(&format!("{}.bias", self.name), &[self.d_out])?) } else { None };
+        let bias = bias.map(|bias| bias[outputs.clone()].to_vec());
+        let plain = Linear::of(&matrix, bias, self.d_in, outputs.len());
+        Ok(Linear { origin: Some((self.clone(), outputs.start)), ..plain })
+    }
+}
+
 impl Linear {
     /// Reads `name.weight`, and `name.bias` where there is to be one.
     pub(crate) fn read(weights: &mut Weights, name: &str, d_in: usize, d_out: usize, has_bias: bool) -> Result<Self, PretrainedError> {
-        let matrix = weights.read(&format!("{name}.weight"), &[d_out, d_in])?;
-        let bias = if has_bias { Some(weights.read(&format!("{name}.bias"), &[d_out])?) } else { None };
-        Ok(Self { name: name.to_owned(), ..Self::of(&matrix, bias, d_in, d_out) })
+        Origin { name: name.to_owned(), d_in, d_out, turned: false, has_bias }.map(weights, 0..d_out)
     }
 
     /// The part of it that writes outputs `outputs`, for whoever explains it; its numbers are read anew.
     pub(crate) fn part(&self, weights: &mut Weights, outputs: Range<usize>) -> Result<crosslens_analysis::Linear, PretrainedError> {
-        let matrix = weights.read(&format!("{}.weight", self.name), &[self.d_out, self.d_in])?;
-        let turned = (0..self.d_in).flat_map(|input| outputs.clone().map(move |output| (input, output)));
+        let (origin, first) = self.origin.as_ref().expect("maps that are explained come from a tensor");
+        let matrix = origin.matrix(weights, first + outputs.start..first + outputs.end)?;
+        let turned = (0..self.d_in).flat_map(|input| (0..outputs.len()).map(move |output| (input, output)));
         let part = turned.map(|(input, output)| matrix[output * self.d_in + input]).collect();
         let bias = self.bias.as_ref().map_or_else(Vec::new, |bias| bias[outputs.clone()].to_vec());
         Ok(crosslens_analysis::Linear { d_in: self.d_in, d_out: outputs.len(), weights: part, bias })
@@ -49,7 +84,7 @@ impl Linear {
             packed.pack(turned.row_range(from, (from + DEPTH).min(d_in)));
             packed
         };
-        Self { name: String::new(), blocks: (0..d_in).step_by(DEPTH).map(pack).collect(), bias, d_in, d_out }
+        Self { origin: None, blocks: (0..d_in).step_by(DEPTH).map(pack).collect(), bias, d_in, d_out }
     }
 
     pub(crate) fn d_in(&self) -> usize {

@@ -1,6 +1,6 @@
 //! T5's bias of distances: near ones each have their own, far ones share in widening buckets.
 
-use crosslens_analysis::RelativeBias;
+use crosslens_analysis::{PositionBias, RelativeBias};
 
 /// How distances fall into buckets.
 #[derive(Clone, Copy, Debug)]
@@ -38,14 +38,14 @@ impl Buckets {
 }
 
 /// The bias of each head by distance, from the tensor `[bucket, head]`.
-pub(crate) fn biases(buckets: Buckets, values: &[f32], n_heads: usize) -> Vec<RelativeBias> {
+pub(crate) fn biases(buckets: Buckets, values: &[f32], n_heads: usize) -> Vec<PositionBias> {
     // One step beyond the largest distance everything is in the last bucket.
     let reach = buckets.max_distance as i64 + 1;
     let of_head = |head| RelativeBias {
         lowest: -reach,
         values: (-reach..=reach).map(|distance| values[buckets.of(distance) * n_heads + head]).collect(),
     };
-    (0..n_heads).map(of_head).collect()
+    (0..n_heads).map(|head| of_head(head).into()).collect()
 }
 
 #[cfg(test)]

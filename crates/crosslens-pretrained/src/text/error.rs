@@ -10,8 +10,9 @@ use super::sentencepiece::ModelError;
 pub enum TokenizerError {
     /// The folder has no tokenizer of a kind that is known.
     #[error(
-        "`{folder}` has no tokenizer; looked for tokenizer.json, for source.spm with target.spm and vocab.json (Marian), and for \
-         spiece.model (T5)"
+        "`{folder}` has no tokenizer; looked for tokenizer.json, for source.spm with target.spm and vocab.json (Marian), for \
+         sentencepiece.bpe.model (mBART, NLLB, and with vocab.json M2M100; config.json or tokenizer_config.json must say which), for \
+         spiece.model (T5, Pegasus), and for vocab.json with merges.txt (Whisper, BART, GPT-2)"
     )]
     NotFound {
         /// The folder.
@@ -24,6 +25,28 @@ pub enum TokenizerError {
         folder: PathBuf,
         /// The file's name.
         missing: &'static str,
+    },
+    /// A language that the tokenizer has no token for.
+    #[error("the tokenizer in `{folder}` has no language `{code}` among its {n_known}")]
+    UnknownLanguage {
+        /// The folder.
+        folder: PathBuf,
+        /// What was asked for.
+        code: String,
+        /// How many it has.
+        n_known: usize,
+    },
+    /// A text without a language where the tokenizer writes it down.
+    #[error("the tokenizer in `{folder}` marks every text with its language; choose languages first")]
+    NoLanguage {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Languages where the tokenizer knows of none.
+    #[error("the tokenizer in `{folder}` has no languages to choose from")]
+    NoLanguages {
+        /// The folder.
+        folder: PathBuf,
     },
     /// A file cannot be read.
     #[error("cannot read `{path}`")]

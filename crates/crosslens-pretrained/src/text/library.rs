@@ -10,9 +10,12 @@ use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use super::Encoded;
+use super::byte_level;
 use super::error::TokenizerError;
 use super::files;
+use super::languages::{Kind, Languages};
 use super::sentencepiece::CharacterMap;
+use super::settings::Settings;
 use super::words::{WordCounter, Words};
 
 const FILE: &str = "tokenizer.json";
@@ -44,20 +47,54 @@ impl Library {
             return Ok(None);
         }
         let bytes = files::json_bytes(&path)?;
-        let parts: Parts = serde_json::from_slice(&bytes).map_err(|source| TokenizerError::Json { path: path.clone(), source })?;
+        Self::read(path, &bytes).map(Some)
+    }
+
+    /// The tokenizer that `vocab.json` and `merges.txt` of older folders make up, if the folder has them.
+    pub(super) fn assemble(folder: &Path) -> Result<Option<Self>, TokenizerError> {
+        byte_level::as_library(folder)?.map(|(path, bytes)| Self::read(path, &bytes)).transpose()
+    }
+
+    /// Reads what `tokenizer.json` holds; `path` is the file to name in errors.
+    fn read(path: PathBuf, bytes: &[u8]) -> Result<Self, TokenizerError> {
+        let parts: Parts = serde_json::from_slice(bytes).map_err(|source| TokenizerError::Json { path: path.clone(), source })?;
         check_character_maps(&parts.normalizer, &path)?;
 
         let refused = |error: tokenizers::Error| TokenizerError::Library { path: path.clone(), reason: error.to_string() };
-        let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(refused)?;
+        let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(refused)?;
         // A file may say how batches were padded and cut when it was saved; neither belongs to the text.
         tokenizer.with_padding(None).with_truncation(None).map_err(refused)?;
         let tokens = tokenizer.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
-        Ok(Some(Self { space_mark: space_mark(&parts.decoder), path, tokenizer, tokens }))
+        Ok(Self { space_mark: space_mark(&parts.decoder), path, tokenizer, tokens })
     }
 
+    /// The languages among its special tokens.
+    pub(super) fn languages(&self, folder: &Path, kind: Kind, settings: &Settings) -> Result<Option<Languages>, TokenizerError> {
+        let added = self.tokenizer.get_added_tokens_decoder();
+        let is_language = |token: &str| kind.is_language(token);
+        let languages: Vec<_> = added.into_iter().filter(|(_, token)| token.special && is_language(&token.content)).collect();
+        if languages.is_empty() {
+            return Ok(None);
+        }
+        let missing = || TokenizerError::MissingToken { path: self.path.clone(), token: settings.end().to_owned() };
+        let end = self.tokenizer.token_to_id(settings.end()).ok_or_else(missing)?;
+        let languages = languages.into_iter().map(|(id, token)| (token.content, id)).collect();
+        Ok(Languages::new(folder, kind, settings, languages, (settings.end().to_owned(), end)))
+    }
+
+    /// A text with what the file itself puts around it.
     pub(super) fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
+        self.encode_with(text, true)
+    }
+
+    /// A text without what stands around it.
+    pub(super) fn encode_bare(&self, text: &str) -> Result<Encoded, TokenizerError> {
+        self.encode_with(text, false)
+    }
+
+    fn encode_with(&self, text: &str, adds_special_tokens: bool) -> Result<Encoded, TokenizerError> {
         let words = Words::of(text);
-        let encoding = self.tokenizer.encode(text, true).map_err(|error| self.failed(&error))?;
+        let encoding = self.tokenizer.encode(text, adds_special_tokens).map_err(|error| self.failed(&error))?;
         let is_added = encoding.get_special_tokens_mask();
         let words = encoding.get_offsets().iter().zip(is_added).map(|(&(begin, _), &added)| words.at(begin).filter(|_| added == 0));
         Ok(Encoded { ids: encoding.get_ids().to_vec(), tokens: encoding.get_tokens().to_vec(), words: words.collect() })

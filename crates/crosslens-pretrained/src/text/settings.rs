@@ -10,6 +10,16 @@ use super::files;
 
 pub(super) const FILE: &str = "tokenizer_config.json";
 
+/// Where older folders keep additional special tokens.
+const SPECIAL_TOKENS: &str = "special_tokens_map.json";
+
+/// The one field of that file that is needed.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SpecialTokens {
+    additional_special_tokens: Option<Vec<Token>>,
+}
+
 /// The fields that matter; the file has many others.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -18,6 +28,19 @@ pub(super) struct Settings {
     pub(super) separate_vocabs: Option<bool>,
     /// T5: how many sentinels follow the pieces.
     pub(super) extra_ids: Option<u64>,
+    /// The class of transformers that it was saved by.
+    pub(super) tokenizer_class: Option<String>,
+    /// Pegasus: by how much pieces are moved.
+    pub(super) offset: Option<u64>,
+    /// M2M100: which list of languages.
+    pub(super) language_codes: Option<String>,
+    /// NLLB: whether the language stands after a source instead of before it.
+    pub(super) legacy_behaviour: Option<bool>,
+    /// The language of sources.
+    pub(super) src_lang: Option<String>,
+    /// The language of targets.
+    pub(super) tgt_lang: Option<String>,
+    additional_special_tokens: Option<Vec<Token>>,
     pub(super) unk_token: Option<Token>,
     pub(super) eos_token: Option<Token>,
     pub(super) pad_token: Option<Token>,
@@ -58,7 +81,22 @@ impl Token {
 
 impl Settings {
     pub(super) fn open(folder: &Path) -> Result<Self, TokenizerError> {
-        Ok(files::json_if_there(&folder.join(FILE))?.unwrap_or_default())
+        let mut settings: Self = files::json_if_there(&folder.join(FILE))?.unwrap_or_default();
+        if settings.additional_special_tokens.is_none() {
+            let map: SpecialTokens = files::json_if_there(&folder.join(SPECIAL_TOKENS))?.unwrap_or_default();
+            settings.additional_special_tokens = map.additional_special_tokens;
+        }
+        Ok(settings)
+    }
+
+    /// Special tokens beyond those that have a name, such as languages, in their order.
+    pub(super) fn additional(&self) -> impl Iterator<Item = &str> {
+        self.additional_special_tokens.iter().flatten().map(Token::text)
+    }
+
+    /// Whether this is one of the special tokens that the files name.
+    pub(super) fn names(&self, token: &str) -> bool {
+        self.additional().any(|other| other == token) || self.added_tokens_decoder.values().any(|other| other.content == token)
     }
 
     pub(super) fn unknown(&self) -> &str {

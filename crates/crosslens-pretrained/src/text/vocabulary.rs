@@ -1,4 +1,4 @@
-//! The vocabulary of a Marian model: one JSON object of tokens and their ids.
+//! The vocabulary of a Marian or M2M100 model: one JSON object of tokens and their ids.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,6 +30,11 @@ impl Vocabulary {
 
     pub(super) fn token(&self, id: u32) -> Option<&str> {
         self.tokens.get(&id).map(String::as_str)
+    }
+
+    /// How many tokens there are.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
     }
 
     /// One more than the largest id.

@@ -85,16 +85,21 @@ MARIAN = BART | {"activation_function": "swish", "scale_embedding": True, "bos_t
 MARIAN |= {"pad_token_id": PAD, "decoder_start_token_id": PAD}
 NO_PAD = {"bad_words_ids": [[PAD]]}  # the pad token's logit is its bias: published models forbid it
 
+MBART = BART | {"scale_embedding": True, "decoder_start_token_id": 2}
+PEGASUS = BART | {"activation_function": "relu", "scale_embedding": True, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+M2M100 = {name: value for name, value in BART.items() if name != "forced_eos_token_id"}
+
 
 def case(model_type, base, changes=None, *, lengths=LENGTHS, saved="safetensors", **more):
     """One case: the model, and how its folder differs from one of a single float32 file.
 
     Further keys: `published` (changes of config.json after saving, None: take out), `separate_output`, `dtype`,
     `generation` (more settings of generation_config.json), `forced`, `limited` (whether to make those arrays), `stale` (a
-    tensor of the file that no model reads).
+    tensor of the file that no model reads), `pad_inside` (whether the first source holds the pad token among its words:
+    M2M100 gives it no position and does not count it).
     """
     plain = {"published": {}, "separate_output": False, "dtype": torch.float32, "generation": {}}
-    plain |= {"forced": False, "limited": False, "stale": None}
+    plain |= {"forced": False, "limited": False, "stale": None, "pad_inside": False}
     assert not more.keys() - plain.keys(), more
     config = base | (changes or {})
     return plain | {"model_type": model_type, "config": config, "lengths": lengths, "saved": saved} | more
@@ -107,6 +112,8 @@ def all_cases():
     odd = {"vocab_size": 67, "d_model": 18, "encoder_layers": 1, "decoder_layers": 3, "encoder_ffn_dim": 29}
     odd |= {"decoder_ffn_dim": 23, "encoder_attention_heads": 3, "decoder_attention_heads": 2, "scale_embedding": True}
     odd |= {"activation_function": "relu"}
+    odd_m2m = {"vocab_size": 67, "d_model": 15, "encoder_attention_heads": 3, "decoder_attention_heads": 5, "pad_token_id": 3}
+    odd_m2m |= {"scale_embedding": False, "activation_function": "gelu", "encoder_layers": 1}
     two = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 73}
     old = {"bad_words_ids": [[PAD]], "num_beams": 6, "max_length": 512}
     few_buckets = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 8, "num_heads": 2}
@@ -128,6 +135,12 @@ def all_cases():
         "marian-bfloat16": case(
             "marian", MARIAN, two | {"tie_word_embeddings": False}, dtype=torch.bfloat16, separate_output=True, generation=NO_PAD
         ),
+        "mbart": case("mbart", MBART, forced=True, limited=True),
+        "mbart-unscaled": case("mbart", MBART, odd | {"scale_embedding": False}, separate_output=True),
+        "pegasus": case("pegasus", PEGASUS),
+        "pegasus-odd": case("pegasus", PEGASUS, odd | {"activation_function": "gelu", "scale_embedding": False}),
+        "m2m_100": case("m2m_100", M2M100, forced=True, limited=True),
+        "m2m_100-odd": case("m2m_100", M2M100, odd_m2m, pad_inside=True),
         "marian-bin": case("marian", MARIAN, {"forced_eos_token_id": 0}, saved="bin", published=old),
     }
 
@@ -154,7 +167,7 @@ def draw(model, config, separate_output, seed):
             elif "relative_attention_bias" in name:
                 value.copy_(normal(value.shape))
             elif "embed_positions" in name:
-                if value.requires_grad and config.model_type == "bart":  # Marian's are sines, and not stored
+                if value.requires_grad and config.model_type in ("bart", "mbart"):  # the others' are sines, and not stored
                     value.copy_(normal(value.shape, 0.0, 1.0))
             elif "shared" in name or "embed_tokens" in name:
                 value.copy_(normal(value.shape, 0.0, embedding_spread))
@@ -245,8 +258,8 @@ def require(holds, what):
         raise Rejected(what)
 
 
-def draw_batch(config, lengths, seed):
-    """Right-padded tokens and masks of both sides; no special token among the words."""
+def draw_batch(config, lengths, seed, pad_inside=False):
+    """Right-padded tokens and masks of both sides; no special token among the words, but for one that is asked for."""
     random = np.random.default_rng([seed, 1])
     special = {config.pad_token_id, config.eos_token_id, config.decoder_start_token_id, getattr(config, "bos_token_id", None)}
     n_target_tokens = getattr(config, "decoder_vocab_size", None) or config.vocab_size
@@ -260,6 +273,8 @@ def draw_batch(config, lengths, seed):
         for sentence, length in enumerate(lengths[side]):
             drawn = random.choice(words[side], length).tolist()
             if side == "source":
+                if pad_inside and sentence == 0:
+                    drawn[2] = config.pad_token_id
                 drawn[-1] = config.eos_token_id
             else:
                 drawn[0] = config.decoder_start_token_id
@@ -523,7 +538,7 @@ def make(folder, name, case, seed):
     draw(model, config, case["separate_output"], seed)
     save(folder, model, config, case)
     model = open_saved(folder, case)
-    batch = draw_batch(model.config, case["lengths"], seed)
+    batch = draw_batch(model.config, case["lengths"], seed, case["pad_inside"])
 
     arrays = forward_arrays(model, batch)
     searches = Searches(model, batch)

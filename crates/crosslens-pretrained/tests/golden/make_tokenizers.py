@@ -1,6 +1,6 @@
 """Golden values for the tokenizers of crosslens-pretrained, made without any of its code.
 
-Run:     python make_tokenizers.py   (Python 3.11, sentencepiece 0.2.2, tokenizers 0.23.3, transformers 5.22.2; a minute)
+Run:     python make_tokenizers.py [CASE …]   (without a case: all of them, from nothing; Python 3.11, sentencepiece 0.2.2, tokenizers 0.23.3, transformers 5.22.2; a minute)
 Writes:  tokenizers/                 everything gzipped JSON or gzipped bytes, see below
 
 All text is made up here, in many scripts, from a seed. SentencePiece trains small models on one part of it and encodes another;
@@ -23,6 +23,13 @@ the same bytes, but for unigram-suffix.model.gz, which came out in two ways in t
                          a case is [text, source ids, target ids, decoded target ids without special tokens]
   t5.json.gz             {"model", "config", "cases"}: a case is [text, ids, decoded], by SentencePiece and the tokenizer class of
                          transformers that is made for it, with T5's special tokens
+  pegasus.json.gz, mbart.json.gz, mbart50.json.gz, nllb.json.gz, nllb-legacy.json.gz    {"model", "files", "languages", "cases"}: files
+                         beside the model by their names, [source, target] language or null; a case is [text, source ids, target ids,
+                         decoded target ids without special tokens]. Cut by the tokenizer class of transformers that is made for
+                         SentencePiece; ids of tokens and of what stands around them are those of the class of the same name
+                         (PegasusTokenizer, MBartTokenizer, …), to which every token is shown. A target is what the decoder writes:
+                         of mBART without the language, from which its decoder starts, of the others with the language first
+  m2m100.json.gz, m2m100-wmt21.json.gz      the same by M2M100Tokenizer itself
   t5-tokenizer.json.gz, bart-tokenizer.json.gz, nllb-tokenizer.json.gz    {"rule", "tokenizer", "cases"}: a tokenizer.json
                          (in which the map of characters is the name of its rule) and cases [ids, decoded]: of every line, for T5 of
                          the texts of t5.json.gz
@@ -34,6 +41,7 @@ import json
 import platform
 import random
 import shutil
+import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -41,7 +49,7 @@ from pathlib import Path
 import sentencepiece as spm
 import tokenizers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import MarianTokenizer, T5Tokenizer
+from transformers import M2M100Tokenizer, MarianTokenizer, MBart50Tokenizer, MBartTokenizer, NllbTokenizer, PegasusTokenizer, T5Tokenizer
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 SEED = 5104
@@ -49,6 +57,7 @@ N_LINES = 1000
 N_TRAINING_LINES = 3000
 N_SENTINELS = 20
 N_RANDOM = 80
+N_FAMILY_LINES = 400
 HERE = Path(__file__).parent / "tokenizers"
 MARK = "\u2581"
 
@@ -164,8 +173,8 @@ def train(lines, **options):
     return buffer.getvalue()
 
 
-def all_models(lines):
-    """Name -> (rule, model)."""
+def all_models(lines, wanted=None):
+    """Name -> (rule, model), of those that are wanted."""
     symbols = {"user_defined_symbols": ["<sep>", "[NAME]", "語文"], "control_symbols": ["<ctl>"]}
     t5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
     recipes = {
@@ -178,8 +187,8 @@ def all_models(lines):
         "bpe-nmt_nfkc": {"model_type": "bpe", "vocab_size": 600, "normalization_rule_name": "nmt_nfkc"} | symbols,
         "bpe-bytes": {"model_type": "bpe", "vocab_size": 700, "normalization_rule_name": "nmt_nfkc", "byte_fallback": True, "split_by_whitespace": False, "remove_extra_whitespaces": False, "character_coverage": 0.98},
     }
-    trained = {name: (recipe["normalization_rule_name"], train(lines, **recipe)) for name, recipe in recipes.items()}
-    for name in ["unigram-nmt_nfkc", "bpe-nmt_nfkc"]:
+    trained = {name: (recipe["normalization_rule_name"], train(lines, **recipe)) for name, recipe in recipes.items() if wanted is None or name in wanted}
+    for name in ["unigram-nmt_nfkc", "bpe-nmt_nfkc"] if wanted is None else []:
         rule, model = trained[name]
         trained[name + "-unused"] = (rule, with_unused_pieces(model))
     return {name: (None if rule == "identity" else rule, model) for name, (rule, model) in trained.items()}
@@ -428,6 +437,99 @@ def nllb_library(maps, training, lines):
     return {"rule": "nmt_nfkc", "tokenizer": library_file(tokenizer, "nmt_nfkc"), "cases": library_cases(tokenizer, lines)}
 
 
+# ---- BART's relatives
+
+
+def family_lines(lines, specials):
+    """Lines with special tokens of the tokenizer in some of them."""
+    chooser = random.Random(SEED)
+    return [line.replace(" ", chooser.choice([" ", " ", " ", f" {chooser.choice(specials)} ", chooser.choice(specials)]), 1) for line in lines[:N_FAMILY_LINES]]
+
+
+def family_case(models, lines, name):
+    """A tokenizer of transformers that is made of a SentencePiece model by moving its ids."""
+    model, cls, languages, own = {
+        "pegasus": ("unigram-nmt_nfkc", PegasusTokenizer, None, {}),
+        "mbart": ("unigram-nfkc_cf", MBartTokenizer, ["fr_XX", "ro_RO"], {}),
+        "mbart50": ("unigram-nfkc_cf", MBart50Tokenizer, ["fr_XX", "sl_SI"], {}),
+        "nllb": ("bpe-nmt_nfkc", NllbTokenizer, ["fra_Latn", "zul_Latn"], {}),
+        "nllb-legacy": ("bpe-nmt_nfkc", NllbTokenizer, ["ace_Arab", "fra_Latn"], {"legacy_behaviour": True}),
+    }[name]
+    rule, content = models[model]
+    processor = load(content)
+    pieces = [(processor.id_to_piece(id), processor.get_score(id)) for id in range(processor.get_piece_size())]
+    fairseq = ["<s>", "<pad>", "</s>", "<unk>", *[piece for piece, _ in pieces[3:]]]
+    if name == "pegasus":
+        ids = numbered(["<pad>", "</s>", "<mask_1>", "<mask_2>", *[f"<unk_{i}>" for i in range(2, 103)], *[piece for piece, _ in pieces[2:]]])
+        known = cls(vocab=[(token, 0.0) for token in ids])
+        specials = ["<pad>", "</s>", "<unk>", "<mask_1>", "<mask_2>", "<unk_2>", "<unk_102>"]
+        files = {"tokenizer_config.json": {"tokenizer_class": cls.__name__}}
+    elif name.startswith("mbart"):
+        codes = sys.modules[cls.__module__].FAIRSEQ_LANGUAGE_CODES
+        ids = numbered([*fairseq, *codes, "<mask>"])
+        known = cls(vocab=[(token, 0.0) for token in ids])
+        specials = ["<pad>", "</s>", "<s>", "<unk>", "<mask>", "en_XX", codes[-1]]
+        files = {"tokenizer_config.json": {"tokenizer_class": cls.__name__ + "Fast"}}
+    else:
+        codes = sys.modules[cls.__module__].FAIRSEQ_LANGUAGE_CODES
+        if name == "nllb-legacy":  # a folder with languages of its own
+            codes = ["fra_Latn", "ace_Arab", "eng_Latn"]
+        ids = numbered([*fairseq, *codes, "<mask>"])
+        known = cls(vocab=dict(ids), extra_special_tokens=codes, **own)
+        specials = ["<pad>", "</s>", "<s>", "<unk>", "<mask>", "eng_Latn", codes[0]]
+        files = {"config.json": {"model_type": "m2m_100"}, "tokenizer_config.json": own}
+        if name == "nllb-legacy":
+            files["special_tokens_map.json"] = {"additional_special_tokens": codes}
+    assert all(known.convert_tokens_to_ids(token) == id for token, id in ids.items()), name
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spiece.model"
+        path.write_bytes(content)
+        added = {10_000 + i: AddedToken(token, lstrip=token == "<mask>", special=True, normalized=False) for i, token in enumerate(specials)}
+        cutter = SentencePieceBackend(vocab_file=str(path), unk_token="<unk>", eos_token="</s>", pad_token="<pad>", added_tokens_decoder=added, legacy=True)
+        source = target = ([], [ids["</s>"]])
+        if languages:
+            known.src_lang = languages[0]
+            source = (known.prefix_tokens, known.suffix_tokens)
+            code = ids[languages[1]]
+            target = ([] if name == "mbart" else [code], [ids["</s>"]])
+        cases, special_ids = [], {ids[token] for token in specials}
+        for text in family_lines(lines, specials):
+            tokens = cutter.tokenize(text)
+            cut = [ids.get(token, ids["<unk>"]) for token in tokens]
+            kept = [token for token, id in zip(tokens, cut, strict=True) if id not in special_ids]
+            cases.append([text, source[0] + cut + source[1], target[0] + cut + target[1], processor.decode_pieces(kept).strip()])
+    return {"model": model, "files": files, "languages": languages, "cases": cases}
+
+
+def m2m100_case(models, lines, name):
+    model, codes = "bpe-nmt_nfkc", "wmt21" if name.endswith("wmt21") else "m2m100"
+    processor = load(models[model][1])
+    shuffler = random.Random(SEED)
+    kept = [processor.id_to_piece(id) for id in range(3, processor.get_piece_size()) if shuffler.random() < 0.95]
+    shuffler.shuffle(kept)
+    vocabulary = numbered(["<s>", "<pad>", "</s>", "<unk>", *kept])
+    languages = ["de", "zh"] if codes == "wmt21" else ["fr", "zu"]
+    tokens = [f"__{code}__" for code in sys.modules[M2M100Tokenizer.__module__].FAIRSEQ_LANGUAGE_CODES[codes]]
+    with tempfile.TemporaryDirectory() as folder:
+        vocab, spm_file = Path(folder) / "vocab.json", Path(folder) / "sentencepiece.bpe.model"
+        vocab.write_text(json.dumps(vocabulary), encoding="utf-8")
+        spm_file.write_bytes(models[model][1])
+        tokenizer = M2M100Tokenizer(
+            vocab_file=str(vocab), spm_file=str(spm_file), src_lang=languages[0], tgt_lang=languages[1], language_codes=codes, additional_special_tokens=list(tokens)
+        )
+        cases = []
+        for text in family_lines(lines, ["<pad>", "</s>", "<s>", "<unk>", "__en__", tokens[-1]]):
+            target = tokenizer(text_target=text)["input_ids"]
+            cases.append([text, tokenizer(text)["input_ids"], target, tokenizer.decode(target, skip_special_tokens=True)])
+    files = {"vocab.json": vocabulary, "tokenizer_config.json": {"tokenizer_class": "M2M100Tokenizer", "language_codes": codes, "num_madeup_words": 8}}
+    return {"model": model, "files": files, "languages": languages, "cases": cases}
+
+
+FAMILY = ["pegasus", "mbart", "mbart50", "nllb", "nllb-legacy"]
+M2M100 = ["m2m100", "m2m100-wmt21"]
+
+
 # ---- files
 
 
@@ -438,10 +540,15 @@ def write(name, content):
         packed.write(content)
 
 
-def main():
+def main(names):
+    lines, training = encoded_lines(), training_lines()
+    if names:
+        assert set(names) <= {*FAMILY, *M2M100}, "of the others all are made together"
+        trained = all_models(training, ["unigram-nmt_nfkc", "unigram-nfkc_cf", "bpe-nmt_nfkc"])
+        families(trained, lines, names)
+        return
     shutil.rmtree(HERE, ignore_errors=True)
     HERE.mkdir()
-    lines, training = encoded_lines(), training_lines()
     trained = all_models(training)
     write("lines.json.gz", lines)
     maps = {}
@@ -459,10 +566,16 @@ def main():
     write("t5-tokenizer.json.gz", t5_library(trained, maps, t5_lines(lines)))
     write("bart-tokenizer.json.gz", bart_library(training, lines))
     write("nllb-tokenizer.json.gz", nllb_library(maps, training, lines))
+    families(trained, lines, FAMILY + M2M100)
     names = ["sentencepiece", "tokenizers", "transformers"]
     versions = {"python": platform.python_version(), "seed": SEED} | {name: version(name) for name in names}
     (HERE / "versions.json").write_text(json.dumps(versions, indent=2) + "\n")
 
 
+def families(trained, lines, names):
+    for name in names:
+        write(name + ".json.gz", family_case(trained, lines, name) if name in FAMILY else m2m100_case(trained, lines, name))
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

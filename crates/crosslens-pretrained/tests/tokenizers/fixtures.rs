@@ -179,6 +179,28 @@ pub(crate) fn marian(name: &str) -> Folder {
     }
 }
 
+/// The tokenizers of BART's relatives among the golden files.
+pub(crate) const RELATIVES: [&str; 7] = ["pegasus", "mbart", "mbart50", "nllb", "nllb-legacy", "m2m100", "m2m100-wmt21"];
+
+/// A folder with one of them.
+pub(crate) fn relative(name: &str) -> Folder {
+    let about: Value = golden_json(name);
+    let model = if name == "pegasus" { "spiece.model" } else { "sentencepiece.bpe.model" };
+    let folder = Folder::new().with(model, model_bytes(about["model"].as_str().expect("a name")));
+    let files = about["files"].as_object().expect("files");
+    files.iter().fold(folder, |folder, (name, content)| folder.with(name, content.to_string()))
+}
+
+/// The same with its golden languages chosen.
+pub(crate) fn speaking(name: &str) -> TextTokenizer {
+    let mut tokenizer = relative(name).tokenizer();
+    let about: Value = golden_json(name);
+    if let Some([source, target]) = about["languages"].as_array().map(Vec::as_slice) {
+        tokenizer.choose_languages(source.as_str().expect("a code"), target.as_str().expect("a code")).expect("known languages");
+    }
+    tokenizer
+}
+
 /// A folder with a golden `tokenizer.json`.
 pub(crate) fn library(name: &str) -> Folder {
     Folder::new().with("tokenizer.json", library_file(name))

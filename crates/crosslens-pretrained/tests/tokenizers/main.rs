@@ -7,5 +7,6 @@ mod fixtures;
 mod library;
 mod marian_and_t5;
 mod never_panics;
+mod relatives;
 mod sentencepiece;
 mod words;

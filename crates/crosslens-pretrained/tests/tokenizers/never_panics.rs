@@ -6,7 +6,7 @@ use crosslens_pretrained::text::SentencePiece;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::fixtures::{LIBRARY, MODELS, library, marian, model, model_bytes, t5};
+use crate::fixtures::{LIBRARY, MODELS, RELATIVES, library, marian, model, model_bytes, speaking, t5};
 
 /// Text that tokenizers stumble over: any characters, marks and names of pieces, spaces of every kind.
 fn texts() -> impl Strategy<Value = String> {
@@ -14,7 +14,7 @@ fn texts() -> impl Strategy<Value = String> {
         4 => any::<String>(),
         2 => "[ \t\u{a0}\u{3000}\u{200b}▁]{1,4}",
         2 => "[a-zé語가]{1,5}",
-        1 => "(<unk>|</s>|<pad>|<sep>|<0x41>|>>fra<<|<extra_id_0>|\\[NAME\\]){1,2}",
+        1 => "(<unk>|</s>|<pad>|<sep>|<0x41>|>>fra<<|<extra_id_0>|<mask>|__en__|eng_Latn|<unk_2>|\\[NAME\\]){1,2}",
         1 => "[\u{0}-\u{1f}\u{300}-\u{310}]{1,6}",
     ];
     proptest::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
@@ -62,6 +62,7 @@ fn any_text_can_be_cut_by_every_model() {
 fn any_text_can_be_encoded_by_every_tokenizer() {
     let mut tokenizers = vec![marian("marian").tokenizer(), marian("marian-separate").tokenizer(), t5().tokenizer()];
     tokenizers.extend(LIBRARY.map(|name| library(name).tokenizer()));
+    tokenizers.extend(RELATIVES.map(speaking));
     proptest!(|(text in texts(), ids in proptest::collection::vec(any::<u32>(), 0..10))| {
         let n_words = text.split_whitespace().count();
         for tokenizer in &tokenizers {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crosslens_pretrained::text::{Encoded, TextTokenizer};
 use proptest::prelude::*;
 
-use crate::fixtures::{Folder, library, marian, model_bytes, t5};
+use crate::fixtures::{Folder, library, marian, model_bytes, speaking, t5};
 
 fn tokenizers() -> Vec<(&'static str, TextTokenizer)> {
     let spaces_kept = Folder::new().with("spiece.model", model_bytes("unigram-identity-spaces-kept"));
@@ -18,6 +18,9 @@ fn tokenizers() -> Vec<(&'static str, TextTokenizer)> {
         ("t5 of the library", library("t5-tokenizer").tokenizer()),
         ("bart", library("bart-tokenizer").tokenizer()),
         ("nllb", library("nllb-tokenizer").tokenizer()),
+        ("nllb without the library", speaking("nllb")),
+        ("m2m100", speaking("m2m100")),
+        ("pegasus", speaking("pegasus")),
     ]
 }
 

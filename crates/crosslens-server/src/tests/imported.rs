@@ -54,7 +54,7 @@ fn without_a_corpus_scores_are_whole_and_that_is_said() {
     let server = serve(ImportedOptions::default());
     let model = server.get("/api/models/0").json();
     assert_eq!((&model["kind"], &model["live"], &model["task"]), (&json!("model"), &json!(true), &Value::Null));
-    let asks = json!({ "take": null, "sentences": null, "fitted": false, "feeding": true, "words": true });
+    let asks = json!({ "take": null, "sentences": null, "fitted": false, "feeding": true, "words": true, "files": null });
     assert_eq!(model["asks"], asks);
     assert!(model["words"]["source"].as_array().is_some_and(|words| words.contains(&json!("a"))));
     let report = server.get("/api/reports/0").json();
@@ -84,7 +84,7 @@ fn with_a_corpus_a_sentence_is_explained_as_in_its_report() {
     let (_folder, corpus) = corpus();
     let server = serve(ImportedOptions { corpus: Some(corpus), ..ImportedOptions::default() });
     let asks = server.get("/api/reports").json()[0]["asks"].clone();
-    assert_eq!(asks, json!({ "take": "corpus", "sentences": 50, "fitted": true, "feeding": true, "words": true }));
+    assert_eq!(asks, json!({ "take": "corpus", "sentences": 50, "fitted": true, "feeding": true, "words": true, "files": null }));
     let (report, arrays) = (server.get("/api/reports/0").json(), server.get("/api/reports/0/samples/1").body);
     let explain = |request: Value| server.post("/api/models/0/explain", &request).json();
     let taken = explain(json!({ "sentence": { "sample": 1 } }));

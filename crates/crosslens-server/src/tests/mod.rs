@@ -4,7 +4,11 @@ mod answers;
 mod hostile;
 mod imported;
 mod jobs;
+#[path = "../../../crosslens-pretrained/tests/speech/planted.rs"]
+#[expect(dead_code, reason = "some of it is for the tests beside it")]
+mod planted_whisper;
 mod safety;
+mod sounds;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

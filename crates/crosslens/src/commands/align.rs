@@ -8,6 +8,7 @@ use crosslens_lab::train::RunFolder;
 use crosslens_lab::{AlignHeads, AlignOptions, Aligned, PretrainedModel, TrainedModel};
 use serde_json::json;
 
+use super::languages::Languages;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
     /// come with their true links.
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
+    #[command(flatten)]
+    languages: Languages,
     /// Without --corpus: so many sentences of the task.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     samples: u64,
@@ -91,7 +94,7 @@ fn symmetrisation(name: &str) -> Result<Symmetrization, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let model = Aligner::open(&arguments.model, arguments.threads)?;
+    let model = Aligner::open(&arguments.model, &arguments.languages, arguments.threads)?;
     let (pairs, gold) = match &arguments.corpus {
         Some(path) => {
             let pairs = read_pairs(path)?;
@@ -117,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let (Some(reverse), Some(symmetrise)) = (&arguments.reverse, arguments.symmetrise) {
         let turned: Vec<(String, String)> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
         let options = AlignOptions { heads: AlignHeads::Auto, ..options };
-        let other = Aligner::open(reverse, arguments.threads)?.align(&turned, None, &options)?;
+        let other = Aligner::open(reverse, &arguments.languages.turned(), arguments.threads)?.align(&turned, None, &options)?;
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
             let mut tally = AlignmentTally::default();
@@ -166,11 +169,12 @@ enum Aligner {
 }
 
 impl Aligner {
-    fn open(path: &Path, n_threads: usize) -> Result<Self, Failure> {
+    fn open(path: &Path, languages: &Languages, n_threads: usize) -> Result<Self, Failure> {
         if RunFolder::at(path).holds_run() {
+            languages.refuse()?;
             return Ok(Self::Run(Box::new(TrainedModel::open(path)?)));
         }
-        Ok(Self::Pretrained(Box::new(PretrainedModel::open(path, &[SiteKind::Cross], n_threads)?)))
+        Ok(Self::Pretrained(Box::new(PretrainedModel::open_with(path, &languages.choice().into(), &[SiteKind::Cross], n_threads)?)))
     }
 
     fn linked_sentences(&self, arguments: &Arguments) -> Option<(Vec<TextPair>, Vec<Gold>)> {

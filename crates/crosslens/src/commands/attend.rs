@@ -1,9 +1,10 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crosslens_lab::analysis::{AttendFormat, Description, Recordable};
-use crosslens_lab::{AttendOptions, Attention, ImportedModel, OpenError, Sentence, TrainedModel};
+use crosslens_lab::{AttendOptions, Attention, ImportedModel, Sentence, TrainedModel};
 
 use super::explain::given_sums;
+use super::languages::Reading;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -23,6 +24,8 @@ pub(crate) struct Arguments {
     /// What the decoder reads. Default: its own words.
     #[arg(long, value_name = "TEXT", requires = "source")]
     target: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
     /// Draws the fresh sentence, and those that components are fitted on.
     #[arg(long, value_name = "N", default_value_t = 1_000_003)]
     seed: u64,
@@ -38,6 +41,9 @@ pub(crate) struct Arguments {
     /// The states that feed attention too: `states.{stream}`, [step, d].
     #[arg(long)]
     states: bool,
+    /// Of sounds and pictures: attention of both sides to themselves too, which of 30 seconds of sound is some 9 MB a head.
+    #[arg(long)]
+    self_attention: bool,
     /// Sums to fit the components behind the terms from. Default: 1000 fresh sentences of the run's task, if it has one.
     #[arg(long, value_name = "X.stats.safetensors", requires = "terms")]
     components: Option<PathBuf>,
@@ -48,7 +54,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     AttendFormat::of(&arguments.out)?;
-    let model = Model::open(&arguments.model)?;
+    let model = Model::open(arguments)?;
     let given = given_sums(arguments.components.as_deref(), &arguments.model, &model.description()?)?;
     let sentence = match (&arguments.source, &arguments.target) {
         (None, _) => Sentence::Fresh(arguments.seed),
@@ -70,7 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     drop(bar);
     attended.save(&arguments.out)?;
-    output::note(&format!("source:    {}", attended.source.join(" ")));
+    match (&model, &arguments.source) {
+        (Model::Imported(model), Some(file)) if model.reads_files() => output::note(&format!("source:    {file}")),
+        _ => output::note(&format!("source:    {}", attended.source.join(" "))),
+    }
     output::note(&format!("predicted: {}", attended.predicted.join(" ")));
     for array in &attended.arrays {
         output::note(&format!("  {} {:?}", array.name, array.shape));
@@ -88,10 +97,13 @@ enum Model {
 }
 
 impl Model {
-    fn open(path: &Path) -> Result<Self, OpenError> {
+    fn open(Arguments { model: path, reading, self_attention, .. }: &Arguments) -> Result<Self, Failure> {
         if ImportedModel::is_at(path) {
-            return Ok(Self::Imported(Box::new(ImportedModel::open(path, Attention::All)?)));
+            let model = ImportedModel::open_with(path, &reading.choices(), Attention::All)?;
+            let model = if model.reads_files() && !self_attention { model.crossing()? } else { model };
+            return Ok(Self::Imported(Box::new(model)));
         }
+        reading.refuse()?;
         Ok(Self::Trained(Box::new(TrainedModel { attention: Attention::All, ..TrainedModel::open(path)? })))
     }
 

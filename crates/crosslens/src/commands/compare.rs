@@ -5,6 +5,7 @@ use crosslens_lab::analysis::heads::{Head, HeadChange};
 use serde_json::json;
 
 use super::heads::explained;
+use super::languages::Reading;
 use crate::failure::Failure;
 use crate::output;
 
@@ -20,6 +21,8 @@ pub(crate) struct Arguments {
     /// Sentences for both, one a line: a source and a target separated by a tab or ` ||| `. Without targets each model's own are used.
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
     /// Heads of self-attention too, on both sides.
     #[arg(long)]
     self_attention: bool,
@@ -47,7 +50,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ..Options::default()
     };
     let heads = |path| -> Result<Vec<Head>, Failure> {
-        let (explained, _) = explained(path, arguments.corpus.as_deref(), arguments.self_attention, "compare", &options)?;
+        let (explained, _) =
+            explained(path, &arguments.reading, arguments.corpus.as_deref(), arguments.self_attention, "compare", &options)?;
         Ok(Head::all(&explained.report))
     };
     let (before, after) = (heads(&arguments.before)?, heads(&arguments.after)?);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::output;
-use crate::progress::SentenceBar;
+use crate::progress::{CorpusBar, SentenceBar, Style};
 
 /// Judges a trained network on fresh sentences, free-running and teacher-forced.
 #[derive(clap::Args)]
@@ -90,7 +90,7 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
     let quality = model.quality(&pairs, &how, config.lowercase, &mut |done, all| bar.set(done as u64, all as u64))?;
     drop(bar);
     let tokens = |(source, target): &(String, String)| -> Result<Pair, Failure> {
-        Ok(Pair { source: model.read_source(source)?.0, target: model.read_target(target)?.0 })
+        Ok(Pair::new(model.read_source(source)?.0, model.read_target(target)?.0))
     };
     let mut forced = Outcome::default();
     for pairs in pairs.chunks(256) {
@@ -135,13 +135,10 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
 /// The pairs of a corpus, as the network was trained on, and how many were left out.
 fn read_corpus(spec: &CorpusSpec, max_words: usize) -> Result<(Vec<(String, String)>, u64), Failure> {
     let failed = |error: CorpusError| Failure::of(&error);
-    let mut reader = spec.open(&Filter { max_words: Some(max_words), ..Filter::default() }).map_err(failed)?;
-    let mut pairs = Vec::new();
-    for pair in reader.by_ref() {
-        let TextPair { source, target, .. } = pair.map_err(failed)?;
-        pairs.push((source, target));
-    }
-    Ok((pairs, reader.into_report().n_dropped()))
+    let reader = spec.open(&Filter { max_words: Some(max_words), ..Filter::default() }).map_err(failed)?;
+    let mut bar = CorpusBar::new(Style::Auto);
+    let (pairs, report) = reader.read_all(&mut |bytes| bar.show_bytes(bytes)).map_err(failed)?;
+    Ok((pairs.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect(), report.n_dropped()))
 }
 
 fn numbers(outcome: &Outcome) -> Value {

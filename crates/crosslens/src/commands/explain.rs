@@ -5,6 +5,7 @@ use crosslens_lab::analysis::explain::{Explained, Options, Rank, Rerun};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
 use crosslens_lab::{ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
 
+use super::languages::Reading;
 use crate::failure::Failure;
 use crate::progress::SentenceBar;
 use crate::{output, picture};
@@ -29,6 +30,8 @@ pub(crate) struct Arguments {
     /// What the decoder reads for it. Default: its own words.
     #[arg(long, value_name = "TEXT", requires = "source")]
     target: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
     /// Sums to fit from, made by `crosslens fit` or `crosslens merge`, instead of those of the sentences explained.
     #[arg(long, value_name = "X.stats.safetensors", conflicts_with = "held_out")]
     components: Option<PathBuf>,
@@ -128,8 +131,15 @@ impl std::str::FromStr for Shrink {
     }
 }
 
+fn opened(arguments: &Arguments) -> Result<Opened, Failure> {
+    if !ImportedModel::is_at(&arguments.model) {
+        arguments.reading.refuse()?;
+    }
+    Ok(Opened::open_with(&arguments.model, &arguments.reading.choices())?)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (mut explained, description) = match Opened::open(&arguments.model)? {
+    let (mut explained, description) = match opened(arguments)? {
         Opened::Model(_) | Opened::Recording(_) if arguments.source.is_some() => {
             let message =
                 format!("`{}` has its own sentences: --source is for models that were not trained here", arguments.model.display());

@@ -66,6 +66,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let n_sentences = not_empty(sentences.len())?;
             (model.fit(&sentences, shard, arguments.threads, &mut show)?, n_sentences)
         }
+        Opened::Imported(model) if model.reads_files() => {
+            let message = format!(
+                "`{}` reads sounds or pictures, whose codes are found anew in every corpus: its sums would add up to nothing",
+                arguments.model.display()
+            );
+            return Err(Failure::refused(message).hint("explain or heads with the whole --corpus, which fits and explains in one go"));
+        }
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "fit")?;
             let sentences = model.sentences(corpus, arguments.threads)?;

@@ -8,6 +8,7 @@ use crosslens_lab::{Attention, ImportedModel, Opened, Sentences, TrainedModel};
 use serde_json::json;
 
 use super::explain::corpus_of_imported;
+use super::languages::Reading;
 use super::report::amount;
 use crate::failure::Failure;
 use crate::output;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
     /// Sentences, one a line: a source, or a source and a target separated by a tab or ` ||| `. Without a target the model's own is used.
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
     /// Sentences of the other half on which the model is run again with each head changed; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 200)]
     causal_samples: u64,
@@ -79,7 +82,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         n_threads: arguments.threads,
         ..Options::default()
     };
-    let (mut explained, memory) = explained(&arguments.model, arguments.corpus.as_deref(), arguments.self_attention, "heads", &options)?;
+    let (mut explained, memory) = {
+        let Arguments { model, corpus, reading, self_attention, .. } = arguments;
+        explained(model, reading, corpus.as_deref(), *self_attention, "heads", &options)?
+    };
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
     if let Some(path) = &arguments.save {
         explained.save(path)?;
@@ -102,6 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Explains a model that can be run, on a corpus or on fresh sentences of its task.
 pub(crate) fn explained(
     path: &Path,
+    reading: &Reading,
     corpus: Option<&Path>,
     self_attention: bool,
     command: &str,
@@ -110,8 +117,12 @@ pub(crate) fn explained(
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
     let attention = if self_attention { Attention::All } else { Attention::Cross };
-    let opened =
-        if ImportedModel::is_at(path) { Opened::Imported(Box::new(ImportedModel::open(path, attention)?)) } else { Opened::open(path)? };
+    let opened = if ImportedModel::is_at(path) {
+        Opened::Imported(Box::new(ImportedModel::open_with(path, &reading.choices(), attention)?))
+    } else {
+        reading.refuse()?;
+        Opened::open(path)?
+    };
     match opened {
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(corpus, path, command)?;

@@ -2,19 +2,23 @@
 
 pub(crate) mod align;
 pub(crate) mod attend;
+pub(crate) mod caption;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod explain;
+mod explain_files;
 pub(crate) mod figure;
 pub(crate) mod fit;
 pub(crate) mod heads;
+mod languages;
 pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod serve;
 pub(crate) mod train;
+pub(crate) mod transcribe;
 pub(crate) mod translate;
 mod translate_run;
 
@@ -33,6 +37,8 @@ pub(crate) enum Command {
     Align(align::Arguments),
     Compare(compare::Arguments),
     Translate(translate::Arguments),
+    Transcribe(transcribe::Arguments),
+    Caption(caption::Arguments),
     Report(report::Arguments),
     Figure(figure::Arguments),
     Serve(serve::Arguments),
@@ -53,6 +59,8 @@ impl Command {
             Self::Compare(arguments) => compare::run(arguments),
             Self::Align(arguments) => align::run(arguments),
             Self::Translate(arguments) => translate::run(arguments),
+            Self::Transcribe(arguments) => transcribe::run(arguments),
+            Self::Caption(arguments) => caption::run(arguments),
             Self::Report(arguments) => report::run(arguments),
             Self::Figure(arguments) => figure::run(arguments),
             Self::Serve(arguments) => serve::run(arguments),

@@ -5,6 +5,7 @@ use crosslens_lab::analysis::page::Page;
 use crosslens_lab::{ImportedModel, ImportedOptions, ShowOptions, Shown};
 use serde_json::json;
 
+use super::languages::Reading;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -54,13 +55,24 @@ pub(crate) struct ImportedArguments {
     /// Heads of self-attention of such models too, on both sides.
     #[arg(long)]
     self_attention: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 impl ImportedArguments {
     /// Refused where none of the paths is such a model: runs and recordings have their own sentences.
     pub(crate) fn options(&self, paths: &[PathBuf], causal: u64) -> Result<ImportedOptions, Failure> {
-        let Self { corpus, components, self_attention } = self;
-        let options = ImportedOptions { corpus: corpus.clone(), components: components.clone(), self_attention: *self_attention, causal };
+        let Self { corpus, components, self_attention, reading } = self;
+        if !paths.iter().any(|path| ImportedModel::is_at(path)) {
+            reading.refuse()?;
+        }
+        let options = ImportedOptions {
+            corpus: corpus.clone(),
+            components: components.clone(),
+            self_attention: *self_attention,
+            causal,
+            choices: reading.choices(),
+        };
         if options.is_asked() && !paths.iter().any(|path| ImportedModel::is_at(path)) {
             let message = "--corpus, --components and --self-attention are for models that were not trained here, and none is named";
             return Err(Failure::refused(message).hint("leave them out: runs and recordings have their own sentences"));

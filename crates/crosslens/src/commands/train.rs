@@ -10,7 +10,7 @@ use crosslens_lab::train_recorded;
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::progress::{Shown, Style};
+use crate::progress::{CorpusBar, Shown, Style};
 use crate::{choices, interrupt, output};
 
 /// Trains a network on a task.
@@ -88,11 +88,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Arguments) -> Result<(), Failure> {
-    let what = arguments.what.as_deref().unwrap_or("one-to-one");
-    let Choice { name, config, file } = choose(what, arguments)?;
+    let Choice { name, config, file } = choose(arguments.what.as_deref(), arguments)?;
     let folder = new_folder(&name, arguments)?;
     announce_reading(arguments, &config);
-    let prepared = Run::prepare(config.clone(), folder.clone()).map_err(Failure::from);
+    let mut bar = CorpusBar::new(style(arguments));
+    let prepared = Run::prepare_watched(config.clone(), folder.clone(), &mut |now| bar.show(now)).map_err(Failure::from);
+    drop(bar);
     let run = prepared.map_err(|failure| file.iter().fold(failure, |failure, file| failure.in_file(file)))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
@@ -128,7 +129,10 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
         config.training.steps = steps;
     }
     announce_reading(arguments, &config);
-    let run = Run::prepare_again(config.clone(), folder.clone()).map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
+    let mut bar = CorpusBar::new(style(arguments));
+    let prepared = Run::prepare_again_watched(config.clone(), folder.clone(), &mut |now| bar.show(now));
+    drop(bar);
+    let run = prepared.map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
     announce(arguments, &config, &run, &folder);
     let mut shown = Shown::new(style(arguments));
     let trained = train_recorded(&run, arguments.threads, true, &mut shown)?;
@@ -145,10 +149,11 @@ struct Choice {
     file: Option<PathBuf>,
 }
 
-fn choose(what: &str, arguments: &Arguments) -> Result<Choice, Failure> {
+fn choose(what: Option<&str>, arguments: &Arguments) -> Result<Choice, Failure> {
     if let Some(corpus) = &arguments.corpus {
-        return Ok(choose_corpus(corpus, arguments));
+        return choose_corpus(corpus, arguments);
     }
+    let what = what.unwrap_or("one-to-one");
     let path = Path::new(what);
     let is_file = path.is_file() || path.extension().is_some_and(|ending| ending == "toml");
     let (task, mut config) = if is_file {
@@ -171,13 +176,17 @@ fn choose(what: &str, arguments: &Arguments) -> Result<Choice, Failure> {
         }
         (what.to_owned(), config)
     };
-    override_config(&mut config, arguments);
+    override_config(&mut config, arguments)?;
     config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     Ok(Choice { name: format!("{task}-{}", config.network.family.name()), config, file: is_file.then(|| path.to_owned()) })
 }
 
 /// A network for a corpus, by the shipped configuration for text.
-fn choose_corpus(corpus: &CorpusSpec, arguments: &Arguments) -> Choice {
+fn choose_corpus(corpus: &CorpusSpec, arguments: &Arguments) -> Result<Choice, Failure> {
+    if let Some(what) = &arguments.what {
+        let message = format!("`{what}` and --corpus {corpus} are two things to learn");
+        return Err(Failure::usage(message).hint("one of them; a run.toml names its corpus in [task]"));
+    }
     let defaults = corpus_defaults(corpus.clone());
     let corpus = CorpusConfig {
         dev: arguments.dev.clone(),
@@ -191,9 +200,9 @@ fn choose_corpus(corpus: &CorpusSpec, arguments: &Arguments) -> Choice {
     if let (Some(steps), Schedule::Cosine { over, .. }) = (arguments.steps, &mut config.training.schedule) {
         *over = steps;
     }
-    override_config(&mut config, arguments);
+    override_config(&mut config, arguments)?;
     config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
-    Choice { name: format!("corpus-{}", config.network.family.name()), config, file: None }
+    Ok(Choice { name: format!("corpus-{}", config.network.family.name()), config, file: None })
 }
 
 fn unknown_task(what: &str) -> Failure {
@@ -204,14 +213,33 @@ fn unknown_task(what: &str) -> Failure {
     }
 }
 
-fn override_config(config: &mut RunConfig, arguments: &Arguments) {
+fn override_config(config: &mut RunConfig, arguments: &Arguments) -> Result<(), Failure> {
     let NetworkConfig { cell, score, family, .. } = &mut config.network;
     *family = arguments.arch.unwrap_or(*family);
+    check_options(*family, arguments)?;
     *cell = arguments.cell.unwrap_or(*cell);
     *score = arguments.score.or(*score);
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.training.steps = arguments.steps.unwrap_or(config.training.steps);
     config.training.record_every = arguments.record_every.unwrap_or(config.training.record_every);
+    Ok(())
+}
+
+/// Refuses options of parts that a family does not have, whatever they say; a value it cannot have is refused with the configuration.
+fn check_options(family: Family, arguments: &Arguments) -> Result<(), Failure> {
+    let cell = arguments.cell.map(|cell| format!("--cell {}", cell.name()));
+    let score = arguments.score.map(|score| format!("--score {}", score.name()));
+    let (option, reason, others) = match (family, cell, score) {
+        (Family::Transformer, Some(cell), _) => (cell, "they have no recurrence", "aed, ao, bahdanau, luong or ved has cells"),
+        (Family::Transformer, None, Some(score)) => {
+            (score, "their scores are always of learned queries and keys", "aed, ao, bahdanau or luong has a score to choose")
+        }
+        (Family::Ved, _, Some(score)) => (score, "they have no attention", "aed, ao, bahdanau or luong has a score to choose"),
+        _ => return Ok(()),
+    };
+    let name = option.split(' ').next().unwrap_or_default();
+    let message = format!("{} networks cannot have {option}: {reason}", family.name());
+    Err(Failure::usage(message).hint(format!("leave {name} out; --arch {others}")))
 }
 
 /// The folder asked for, if nothing would be lost, or a new one.
@@ -244,7 +272,7 @@ fn style(arguments: &Arguments) -> Style {
     if arguments.quiet { Style::Off } else { arguments.progress }
 }
 
-/// A large corpus takes a while before the first bar moves.
+/// Where there is no terminal for a bar, a line says why nothing happens for a while.
 fn announce_reading(arguments: &Arguments, config: &RunConfig) {
     if let TaskConfig::Corpus(corpus) = &config.task
         && style(arguments) == Style::Auto

@@ -10,6 +10,7 @@ use crosslens_lab::{
 };
 use serde_json::json;
 
+use super::languages::Languages;
 use super::report::{amount, counted};
 use crate::failure::Failure;
 use crate::output;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
     /// The text; `-` or nothing for lines from standard input.
     #[arg(value_name = "TEXT")]
     pub(super) text: Option<String>,
+    #[command(flatten)]
+    languages: Languages,
     /// Hypotheses that are followed side by side. Default: what the model's files say.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) beams: Option<u16>,
@@ -91,13 +94,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let hint = format!("crosslens report {}", arguments.model.display());
             return Err(Failure::usage("--explain is for models that were not trained here").hint(hint));
         }
+        arguments.languages.refuse()?;
         return super::translate_run::run(arguments);
     }
     if arguments.scores || arguments.replace_unknown || arguments.attention.is_some() {
         return Err(Failure::usage("--scores, --replace-unknown and --attention are for networks trained here")
             .hint("--json, or `crosslens attend`"));
     }
-    let model = PretrainedModel::open(&arguments.model, &[SiteKind::Cross], 0)?;
+    let model = PretrainedModel::open_with(&arguments.model, &arguments.languages.choice().into(), &[SiteKind::Cross], 0)?;
+    if model.model().family() == "whisper" {
+        let message = format!("the model `{}` reads no text: it writes down speech", arguments.model.display());
+        return Err(Failure::refused(message).hint(format!("crosslens transcribe {} AUDIO", arguments.model.display())));
+    }
     let how = decoding(arguments, &model)?;
     let mut written: Vec<(String, Vec<Token>)> = Vec::new();
     let mut translate = |text: &str| -> Result<(), Failure> {

@@ -13,6 +13,7 @@ mod keyboard;
 mod looks;
 mod pages;
 mod planted;
+mod scenes;
 mod serving;
 mod speed;
 mod training;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crosslens_lab::analysis::explain::{Corpus, CorpusError, Explained, Options, explain};
 use crosslens_lab::analysis::{
-    Consumed, Description, Linear, Recordable, Recorded, RelativeBias, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible, Words,
+    Consumed, Description, Linear, PositionBias, Recordable, Recorded, RelativeBias, ScoreMap, Side, Site, SiteKind, Stream, Token,
+    Visible, Words,
 };
 
 /// Dimensions of each of the three parts of a state: position, token, noise.
@@ -68,7 +69,7 @@ impl Planted {
         let mut sites: Vec<Site> = cross.map(|(layer, head)| site(SiteKind::Cross, layer, head, gains(layer, head), None)).collect();
         if plan.n_layers == 1 {
             let bias = RelativeBias { lowest: -2, values: vec![0.0, 1.0, 2.0, 1.0, 0.0] };
-            sites.push(site(SiteKind::DecoderSelf, 0, 0, [1.0, 0.5, 0.2], Some(bias)));
+            sites.push(site(SiteKind::DecoderSelf, 0, 0, [1.0, 0.5, 0.2], Some(bias.into())));
             let linear = |gain: f32| Linear { d_in: D, d_out: D, weights: scaled_identity([gain; 3]), bias: Vec::new() };
             let map = ScoreMap::Additive { query: linear(0.8), key: linear(-0.8), vector: vec![1.0; D] };
             sites.push(Site { map, ..site(SiteKind::EncoderSelf, 0, 0, [1.0; 3], None) });
@@ -113,6 +114,7 @@ impl Planted {
             let sentence = Recorded {
                 number,
                 source,
+                signal: None,
                 fed,
                 predicted: target.clone(),
                 target: Some(target),
@@ -152,7 +154,7 @@ fn scaled_identity(gains: [f32; 3]) -> Vec<f32> {
     (0..D * D).map(|place| if place / D == place % D { gains[place / D / PART] } else { 0.0 }).collect()
 }
 
-fn site(kind: SiteKind, layer: usize, head: usize, gains: [f32; 3], position_bias: Option<RelativeBias>) -> Site {
+fn site(kind: SiteKind, layer: usize, head: usize, gains: [f32; 3], position_bias: Option<PositionBias>) -> Site {
     let linear = || Linear { d_in: D, d_out: D, weights: scaled_identity(gains), bias: Vec::new() };
     let (query, key, visible) = match kind {
         SiteKind::Cross => (1, 0, Visible::All),

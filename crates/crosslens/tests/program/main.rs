@@ -1,10 +1,15 @@
 //! The program as a user runs it.
 
 mod attending;
+mod captioning;
 mod common;
 mod explain;
 mod figures;
 mod importing;
+mod languages;
+#[path = "../../../crosslens-pretrained/tests/speech/planted.rs"]
+#[expect(dead_code, reason = "some of it is for the tests beside it")]
+mod planted_whisper;
 mod pretrained;
 mod recordings;
 mod refusals;
@@ -15,5 +20,6 @@ mod runs;
 mod schema;
 mod serve;
 mod sums;
+mod transcribing;
 mod transformer;
 mod translating;

@@ -322,7 +322,10 @@ fn a_pretrained_model_answers_what_is_typed() {
     assert_eq!(serving.said["models"], json!([{ "name": "t5", "live": true }]));
     let model = serving.ask("GET", "/api/models/0", &Value::Null);
     assert_eq!((&model["kind"], &model["words"]), (&json!("model"), &Value::Null));
-    assert_eq!(model["asks"], json!({ "take": "corpus", "sentences": 30, "fitted": true, "feeding": false, "words": false }));
+    assert_eq!(
+        model["asks"],
+        json!({ "take": "corpus", "sentences": 30, "fitted": true, "feeding": false, "words": false, "files": null })
+    );
 
     let explain =
         |sentence: Value, sites: Value| serving.ask("POST", "/api/models/0/explain", &json!({ "sentence": sentence, "sites": sites }));
@@ -409,4 +412,17 @@ fn a_pipe_is_no_tokenizer() {
     assert!(made.success());
     let refused = seen(folder, &["translate", "t5", "w5"]);
     assert!(refused.contains("exit 1") && refused.contains("tokenizer.json") && refused.contains("it is not a file"), "{refused}");
+}
+
+/// Nobody asks for the names of four billion tokens.
+#[test]
+fn a_token_of_the_largest_number_takes_no_memory() {
+    let folder = folder();
+    let path = folder.path().join("t5/tokenizer.json");
+    let mut tokenizer: Value = serde_json::from_slice(&std::fs::read(&path).expect("a tokenizer")).expect("JSON");
+    tokenizer["model"]["vocab"]["far"] = json!(u32::MAX);
+    std::fs::write(&path, tokenizer.to_string()).expect("writable");
+    succeed(folder.path(), &["translate", "t5", "w5 w6"]);
+    let far = seen(folder.path(), &["translate", "t5", "far"]);
+    assert!(far.starts_with("exit 1") && far.contains("4294967295"), "{far}");
 }

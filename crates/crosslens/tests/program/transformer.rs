@@ -26,13 +26,26 @@ fn a_transformer_trains_resumes_and_is_explained_like_any_other() {
     succeed(folder, &["attend", "run", "-o", "x.npz"]);
 }
 
+/// The usual cell too: it would change nothing, and whoever writes it believes that it does.
 #[test]
-fn what_a_transformer_cannot_have_is_refused_with_the_reason() {
+fn options_of_parts_that_a_family_lacks_are_refused_with_the_option_and_the_cure() {
     let folder = tempfile::tempdir().expect("a folder");
-    let refused = |arguments: &[&str], reason: &str| {
-        let output = run(folder.path(), &[&["train", "reverse", "--arch", "transformer"], arguments].concat());
-        assert!(!output.status.success() && shown(&output).contains(reason), "{}", shown(&output));
-    };
-    refused(&["--cell", "lstm"], "transformer networks cannot have cell = \"lstm\"");
-    refused(&["--score", "dot"], "transformer networks cannot have score = \"dot\"");
+    for (family, option, value, cure) in [
+        ("transformer", "--cell", "gru", "leave --cell out; --arch aed"),
+        ("transformer", "--cell", "lstm", "leave --cell out; --arch aed"),
+        ("transformer", "--score", "dot", "leave --score out; --arch aed"),
+        ("ved", "--score", "general", "leave --score out; --arch aed"),
+    ] {
+        let output = run(folder.path(), &["train", "reverse", "--arch", family, option, value]);
+        let said = shown(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("{family} networks cannot have {option} {value}: ")) && said.contains(cure), "{said}");
+    }
+    // Of a file too, whose family nobody wrote on the command line.
+    std::fs::write(folder.path().join("run.toml"), "[task]\nname = 'sort'\n[network]\nfamily = 'transformer'\n").expect("a file");
+    let output = run(folder.path(), &["train", "run.toml", "--cell", "gru"]);
+    assert!(shown(&output).contains("cannot have --cell gru"), "{}", shown(&output));
+    let output = run(folder.path(), &["train", "reverse", "--corpus", "pairs.tsv"]);
+    assert!(shown(&output).contains("two things to learn") && output.status.code() == Some(2), "{}", shown(&output));
+    assert!(!folder.path().join("runs").exists(), "nothing is trained");
 }

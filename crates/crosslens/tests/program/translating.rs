@@ -115,6 +115,119 @@ fn attention_of_every_text_is_kept_and_words_without_a_name_are_taken_over() {
     assert!(plain.contains("<unk>") && !replaced.contains("<unk>"), "{plain} {replaced}");
 }
 
+/// The grammar's sentences bring their true links, so nothing but the run is needed.
+#[test]
+fn the_grammar_rates_alignments_by_its_own_links() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let toml = "seed = 2\n[task]\nname = 'translation'\n[network]\nfamily = 'luong'\nscore = 'general'\nbidirectional = true\nhidden = 48\n\
+                inputs = { kind = 'embedding', size = 32 }\n[training]\nsteps = 400\nbatch = 48\nevaluate_every = 400\n\
+                evaluate_samples = 50\nlearning_rate = 1e-2\nschedule = { kind = 'cosine', end = 0.05, over = 400 }\n[optimizer]\nclip = 1.0\n";
+    fs::write(folder.join("run.toml"), toml).expect("a file");
+    succeed(folder, &["train", "run.toml", "--out", "run", "--quiet"]);
+    succeed(folder, &["train", "run.toml", "--out", "raw", "--steps", "1", "--quiet"]);
+    let [learnt, raw] = ["run", "raw"].map(|run| json(folder, &["align", run, "--samples", "100", "--json"]));
+    let quality = &learnt["quality"];
+    for name in ["aer", "precision", "recall", "f1"] {
+        assert!(quality[name].as_f64().is_some_and(|value| (0.0..=1.0).contains(&value)), "{quality}");
+    }
+    assert_eq!(learnt["links"].as_array().map(Vec::len), Some(100));
+    let aer = |report: &Value| report["quality"]["aer"].as_f64().expect("a rate");
+    assert!(aer(&learnt) < 0.5 && aer(&learnt) < aer(&raw) - 0.1, "{} learnt, {} not", aer(&learnt), aer(&raw));
+    let again = json(folder, &["align", "run", "--samples", "100", "--json", "--threads", "1"]);
+    assert_eq!(again, learnt, "the same sentences");
+
+    let printed = shown(&succeed(folder, &["align", "run", "--samples", "100"]));
+    let line = format!("AER {:.3}  precision {:.3}", aer(&learnt), quality["precision"].as_f64().expect("a share"));
+    assert!(printed.contains(&line), "{printed}");
+    assert!(printed.contains(learnt["links"][0].as_str().expect("links")), "{printed}");
+}
+
+/// Every file of a folder by name.
+#[cfg(unix)]
+fn files_of(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let files = entries.filter(|entry| entry.path().is_file());
+    files.map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file"))).collect()
+}
+
+/// A limit on the size of files stands in for a full disk: what a run on a corpus had saved can still be used, whether the disk is full
+/// while it goes on or while another run, on text or not, is to take its place.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_the_run_on_a_corpus_as_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..120).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    fs::write(folder.join("pairs.tsv"), lines).expect("a file");
+    let toml = |units: &str| {
+        format!(
+            "seed = 4\n[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 10\nvocabulary = 80\nunits = '{units}'\n[network]\n\
+             family = 'luong'\nscore = 'general'\nhidden = 48\ninputs = {{ kind = 'embedding', size = 16 }}\n[training]\nsteps = 4\n\
+             batch = 8\nevaluate_every = 2\nevaluate_samples = 4\n"
+        )
+    };
+    for units in ["bpe", "unigram", "words"] {
+        fs::write(folder.join(format!("{units}.toml")), toml(units)).expect("a file");
+    }
+    succeed(folder, &["train", "bpe.toml", "--out", "run", "--quiet"]);
+    let before = files_of(&folder.join("run"));
+    for name in ["tokenizer.json", "heldout.tsv", "text.json", "vocab.json", "model.safetensors", "checkpoint.safetensors"] {
+        assert!(before.contains_key(name), "{name} is not in {:?}", before.keys());
+    }
+    let program = crosslens(folder, &[]).get_program().to_string_lossy().into_owned();
+    let tiny = super::common::TINY;
+    // Blocks of 512 bytes: enough for every file but the checkpoint, and enough for none.
+    for (arguments, blocks, name) in [
+        ("run --resume --steps 8".to_owned(), 64, "checkpoint.safetensors"),
+        ("unigram.toml --out run --overwrite".to_owned(), 64, "checkpoint.safetensors"),
+        ("words.toml --out run --overwrite".to_owned(), 64, "checkpoint.safetensors"),
+        (format!("'{tiny}' --out run --overwrite"), 16, "checkpoint.safetensors"),
+        ("unigram.toml --seed 9 --out run --overwrite".to_owned(), 0, "tokenizer.json"),
+    ] {
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec '{program}' train {arguments} --threads 1");
+        let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
+        let seen = shown(&output);
+        assert!(!output.status.success() && seen.contains(name) && seen.contains("make room on that disk"), "{arguments}: {seen}");
+        let mut after = files_of(&folder.join("run"));
+        if arguments.contains("--resume") {
+            // What is only added to, or says how long the run should be, may be new.
+            for name in ["metrics.jsonl", "run.toml"] {
+                after.insert(name.to_owned(), before[name].clone());
+                fs::write(folder.join("run").join(name), &before[name]).expect("writable");
+            }
+        }
+        assert!(after == before, "{arguments}: {:?} became {:?}: {seen}", before.keys(), after.keys());
+    }
+    succeed(folder, &["eval", "run", "--json"]);
+    succeed(folder, &["train", "run", "--resume", "--steps", "6", "--quiet"]);
+}
+
+/// Lines of JSON stand in for the bar, which only a terminal sees.
+#[test]
+fn how_far_a_corpus_is_read_is_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..2000).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(lines.as_bytes()).expect("into memory");
+    let packed = packed.finish().expect("into memory");
+    fs::write(folder.join("pairs.tsv.gz"), &packed).expect("a file");
+    let arguments = ["--corpus", "pairs.tsv.gz", "--arch", "luong", "--vocabulary", "50", "--steps", "1", "--out", "run"];
+    let output = succeed(folder, &[&["train", "--progress", "json"][..], &arguments].concat());
+    let lines: Vec<Value> = String::from_utf8_lossy(&output.stderr).lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let prepared: Vec<&Value> = lines.iter().filter(|line| line["event"] == "preparing").collect();
+    let stages = ["reading", "learning pieces of words", "counting words", "cutting into tokens"];
+    for stage in stages {
+        let last = prepared.iter().rfind(|line| line["stage"] == stage).unwrap_or_else(|| panic!("{stage} is not told"));
+        assert_eq!(last["done"], last["total"], "{last}");
+    }
+    let read = prepared.iter().rfind(|line| line["stage"] == "reading").expect("a line");
+    assert_eq!(read["total"], packed.len(), "bytes of the packed file");
+    let quiet = succeed(folder, &[&["train", "--quiet", "--overwrite"][..], &arguments].concat());
+    assert!(quiet.stderr.is_empty(), "{}", shown(&quiet));
+}
+
 #[test]
 fn what_is_no_corpus_is_refused_with_its_reason() {
     let folder = tempfile::tempdir().expect("a folder");

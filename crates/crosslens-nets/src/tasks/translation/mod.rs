@@ -126,7 +126,7 @@ impl Task for Translation {
 
     fn pair(&self, split: Split, seed: u64, index: u64) -> Pair {
         let pair = self.aligned(split, seed, index);
-        Pair { source: tokens(&self.source_vocabulary, &pair.source), target: tokens(&self.target_vocabulary, &pair.target) }
+        Pair::new(tokens(&self.source_vocabulary, &pair.source), tokens(&self.target_vocabulary, &pair.target))
     }
 }
 

@@ -1,0 +1,72 @@
+//! Speech by path: a model and a sound in, a transcript out.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crosslens_analysis::timing::{Segment, Transcript};
+use crosslens_pretrained::audio::SoundFile;
+use crosslens_pretrained::speech::{Listening, Speech, SpeechError};
+
+/// A pretrained model of speech.
+pub struct SpeechModel(Speech);
+
+/// What was understood so far.
+#[derive(Clone, Copy, Debug)]
+pub struct HeardSoFar<'a> {
+    /// Seconds of the sound that are done.
+    pub done_secs: f64,
+    /// How long it is, if its header says so.
+    pub of_secs: Option<f64>,
+    /// What is new since the last time.
+    pub new: &'a [Segment],
+}
+
+/// A sound written down.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcription {
+    /// What was said.
+    pub transcript: Transcript,
+    /// Whether all of it was listened to; else somebody wanted to stop.
+    pub is_whole: bool,
+    /// What was wrong with the file, in words for its user.
+    pub warning: Option<String>,
+}
+
+impl SpeechModel {
+    /// Opens the folder of a Whisper.
+    pub fn open(path: &Path) -> Result<Self, SpeechError> {
+        Speech::open(path).map(Self)
+    }
+
+    /// The model.
+    pub fn speech(&self) -> &Speech {
+        &self.0
+    }
+
+    /// Writes down a file of any length, some thirty seconds at a time; after each `told` hears of it and may stop the work.
+    pub fn transcribe(
+        &self,
+        sound: &Path,
+        how: &Listening,
+        told: &mut dyn FnMut(HeardSoFar<'_>) -> ControlFlow<()>,
+    ) -> Result<Transcription, SpeechError> {
+        let sound = SoundFile::open(sound)?;
+        let of_secs = sound.duration().map(|duration| duration.as_secs_f64());
+        let mut passages = self.0.listen(sound, how)?;
+        let (mut segments, mut is_whole) = (Vec::new(), true);
+        while let Some(passage) = passages.next() {
+            let passage = passage?;
+            let language = passages.hears().language();
+            let new = passage.segments.iter().map(|segment| self.0.segment(segment, language)).collect::<Result<Vec<_>, _>>()?;
+            let wish = told(HeardSoFar { done_secs: passage.done_secs, of_secs, new: &new });
+            segments.extend(new);
+            if wish.is_break() {
+                is_whole = false;
+                break;
+            }
+        }
+        let language = passages.hears().language().map(str::to_owned);
+        let transcript = Transcript { language, duration: passages.heard_secs(), segments };
+        Ok(Transcription { transcript, is_whole, warning: passages.source().warning() })
+    }
+}

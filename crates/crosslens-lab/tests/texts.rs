@@ -1,0 +1,152 @@
+//! Networks for text, asked while they run, and run folders whose vocabularies were changed.
+
+use std::path::Path;
+
+use crosslens_lab::analysis::corpus::CorpusSpec;
+use crosslens_lab::analysis::explain::Samples;
+use crosslens_lab::analysis::{Estimator, Subset, Token};
+use crosslens_lab::network::{Family, Feeding, Inputs, NetworkConfig};
+use crosslens_lab::tasks::{CorpusConfig, TaskConfig};
+use crosslens_lab::text::Units;
+use crosslens_lab::train::{Event, OptimizerConfig, Run, RunConfig, RunFolder, TrainingConfig, Wish};
+use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled, TrainedModel, WordsOf};
+
+const NOUNS: [(&str, &str); 4] = [("cat", "le chat"), ("dog", "le chien"), ("mouse", "la souris"), ("cow", "la vache")];
+const VERBS: [(&str, &str); 4] = [("sees", "voit"), ("eats", "mange"), ("hears", "entend"), ("wants", "veut")];
+
+/// A run of a few updates on 64 sentences such as "The cat sees the dog." and "le chat voit le chien."
+fn train(folder: &Path, units: Units, vocabulary: usize) -> TrainedModel {
+    let mut text = String::new();
+    for (subject, sujet) in NOUNS {
+        for (verb, verbe) in VERBS {
+            for (object, objet) in NOUNS {
+                text.push_str(&format!("The {subject} {verb} the {object}.\t{sujet} {verbe} {objet}.\n"));
+            }
+        }
+    }
+    let corpus = folder.join("pairs.tsv");
+    std::fs::write(&corpus, text).expect("a file");
+    let corpus = CorpusConfig { held_out: 8, units, vocabulary, lowercase: true, ..CorpusConfig::of(CorpusSpec::Tsv(corpus)) };
+    let config = RunConfig {
+        seed: 3,
+        version: None,
+        task: TaskConfig::Corpus(corpus),
+        network: NetworkConfig { hidden: 16, inputs: Inputs::Embedding { size: 8 }, ..NetworkConfig::of(Family::Luong) },
+        training: TrainingConfig {
+            steps: 30,
+            batch: 8,
+            evaluate_every: 30,
+            evaluate_samples: 8,
+            evaluate_feeding: Feeding::Forced,
+            learning_rate: 1e-2,
+            ..TrainingConfig::default()
+        },
+        optimizer: OptimizerConfig::default(),
+    };
+    let run = folder.join(format!("{}-{vocabulary}", units.name()));
+    Run::prepare(config, RunFolder::at(&run)).expect("a sound configuration").start(1, &mut |_: Event<'_>| Wish::GoOn).expect("a run");
+    TrainedModel::open(&run).expect("the model it saved")
+}
+
+fn typed(source: &str, target: Option<&str>) -> Asked {
+    let spelled = |text: &str| Spelled::Text(text.to_owned());
+    Asked::Typed { source: spelled(source), target: target.map(spelled) }
+}
+
+/// The tokens of the only sentence by name: source and what the decoder read.
+fn names(samples: &Samples) -> [Vec<String>; 2] {
+    let sentence = &samples.sentences[0].sentence;
+    let of = |names: &crosslens_lab::analysis::explain::TokenNames, tokens: &[Token]| {
+        tokens.iter().map(|&token| names.name(token).into_owned()).collect()
+    };
+    [of(&samples.source, &sentence.source), of(&samples.target, &sentence.fed)]
+}
+
+/// The words that groups of pieces make, without what marks the blank before them.
+fn joined(pieces: &[String], words: &[usize]) -> Vec<String> {
+    assert_eq!(pieces.len(), words.len());
+    let mut all = vec![String::new(); words.last().map_or(0, |&word| word + 1)];
+    pieces.iter().zip(words).for_each(|(piece, &word)| all[word].push_str(piece.trim_start_matches('▁')));
+    all
+}
+
+#[test]
+fn what_is_typed_is_read_as_the_run_reads_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for units in Units::ALL {
+        let model = train(folder.path(), units, 40);
+        let expected = model.read_source("The  COW sees the mouse.").expect("it is read").1;
+        let live = LiveModel::of_run(model, 5, 8, 40, &mut |_| ()).expect("it is fitted");
+        assert!(live.words().is_none(), "it reads any text");
+        let explain = |asked: &Asked, feeds| live.explain(asked, feeds, Estimator::Paper, None);
+
+        let asked = typed("The  COW sees the mouse.", Some("la vache voit la souris."));
+        let samples = explain(&asked, Feeds::Target).expect("an explanation");
+        let [source, fed] = names(&samples);
+        assert_eq!(source, expected, "{units:?}");
+        match live.word_of(&samples) {
+            None => assert_eq!((units, source.join(" ")), (Units::Words, "the cow sees the mouse . <eos>".to_owned())),
+            Some(WordsOf { source: source_words, fed: fed_words, predicted }) => {
+                assert!(source.len() > 6, "{units:?} of 40 pieces cut some words: {source:?}");
+                assert_eq!(joined(&source, &source_words), ["the", "cow", "sees", "the", "mouse.", "<eos>"]);
+                assert_eq!(joined(&fed, &fed_words)[1..], ["la", "vache", "voit", "la", "souris."], "after the start");
+                assert_eq!(predicted.len(), samples.sentences[0].sentence.predicted.len());
+            }
+        }
+
+        // Alone, as the page asks first; and its own pieces again, as the page sends them back.
+        let alone = explain(&typed("the cat eats the dog.", None), Feeds::Own).expect("an explanation");
+        assert!(alone.sentences[0].sentence.target.is_none());
+        let again = Asked::Typed { source: Spelled::Words(source), target: None };
+        live.rerun(&again, Feeds::Own, Estimator::Paper, 0, Subset::from_mask(0x1ff, true)).expect("it is decoded again");
+
+        assert!(matches!(explain(&typed(" ", None), Feeds::Own), Err(LiveError::Empty { side: "source" })));
+        assert!(matches!(explain(&typed("a", Some("\t")), Feeds::Own), Err(LiveError::Empty { side: "target" })));
+        let long = typed(&"cat ".repeat(41), None);
+        assert!(matches!(explain(&long, Feeds::Own), Err(LiveError::TooLong { side: "source", most: 40, .. })));
+        // Letters nobody has seen are the unknown word, not an error.
+        explain(&typed("猫 sees the cow", None), Feeds::Own).expect("an explanation");
+    }
+}
+
+/// Each file of a run with vocabularies of another size: refused with the file, the reason and the cure.
+#[test]
+fn a_vocabulary_that_does_not_fit_the_checkpoint_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for units in [Units::Bpe] {
+        let of = |vocabulary: usize| folder.path().join(format!("{}-{vocabulary}", units.name()));
+        train(folder.path(), units, 40);
+        train(folder.path(), units, 60);
+        let refusal = |path: &Path| TrainedModel::open(path).map(|_| ()).expect_err("it does not fit").to_string();
+
+        for (run, other) in [(of(40), of(60)), (of(60), of(40))] {
+            let own = std::fs::read(run.join("tokenizer.json")).expect("a file");
+            std::fs::write(run.join("tokenizer.json"), std::fs::read(other.join("tokenizer.json")).expect("a file")).expect("written");
+            let message = refusal(&run);
+            assert!(message.contains("tokenizer.json") && message.contains("the network was trained with"), "{message}");
+            assert!(message.contains("put the run's own back"), "{message}");
+
+            // Of a run that did not count its pieces: those of another run lack some of its words.
+            let settings = std::fs::read_to_string(run.join("text.json")).expect("a file");
+            let mut old: serde_json::Value = serde_json::from_str(&settings).expect("JSON");
+            old.as_object_mut().expect("an object").remove("pieces").expect("a count");
+            if run == of(60) {
+                std::fs::write(run.join("text.json"), old.to_string()).expect("written");
+                let message = refusal(&run);
+                assert!(message.contains("tokenizer.json") && message.contains("it lacks `"), "{message}");
+            }
+            std::fs::write(run.join("tokenizer.json"), own).expect("written");
+            std::fs::write(run.join("text.json"), old.to_string()).expect("written");
+            TrainedModel::open(&run).expect("its own fits, counted or not");
+            std::fs::write(run.join("text.json"), settings).expect("written");
+        }
+
+        // Words that are not those of the weights.
+        let words = std::fs::read(of(60).join("vocab.json")).expect("a file");
+        std::fs::write(of(40).join("vocab.json"), words).expect("written");
+        std::fs::copy(of(60).join("tokenizer.json"), of(40).join("tokenizer.json")).expect("written");
+        std::fs::copy(of(60).join("text.json"), of(40).join("text.json")).expect("written");
+        let message = refusal(&of(40));
+        assert!(message.contains("model.safetensors") && message.contains("shape"), "{message}");
+    }
+}

@@ -1,0 +1,98 @@
+//! BLIP's models that write captions: patches with a class vector, then a decoder like BERT.
+
+use std::path::Path;
+
+use crosslens_analysis::{SiteKind, Visible};
+
+use super::{activation, bert, d_head, encoder, epsilon, model};
+use crate::PretrainedError;
+use crate::families::Family;
+use crate::fields::Fields;
+use crate::generation::Generation;
+use crate::layers::{Attention, Linear, Norm, Origin, Positions, Table};
+use crate::model::Model;
+use crate::senses::Sight;
+use crate::stack::{Ending, FeedForward, Layer, NormPlace, Reads, Stack};
+use crate::weights::Weights;
+
+/// The token that begins every caption, where a configuration does not name it.
+const START: u32 = 30522;
+/// The token that ends a caption, likewise: BERT's separator.
+const END: u32 = 102;
+
+pub(in crate::families) fn build(folder: &Path, family: Family, config: &Fields, mut weights: Weights) -> Result<Model, PretrainedError> {
+    let half = |field: &str| Ok::<_, PretrainedError>(config.nested(field)?.unwrap_or_else(|| Fields::none(config.path())));
+    let (of_encoder, of_decoder) = (half("vision_config")?, half("text_config")?);
+    if !weights.has("text_decoder.bert.embeddings.word_embeddings.weight") {
+        let what = "is `blip`, but its weights are not those of BlipForConditionalGeneration, which writes captions";
+        return Err(config.wrong("model_type", what));
+    }
+    let encoder = vision(&mut weights, &of_encoder)?;
+    let writer = bert::read(&mut weights, "text_decoder", &of_decoder, encoder.d())?;
+    weights.refuse_rest()?;
+
+    let mut generation = Generation::read(folder, &of_decoder, writer.table.rows())?;
+    // Whatever the files say of starts and ends, captions begin and end with the tokens the decoder was trained with.
+    let token = |field: &str, otherwise: u32| Ok::<_, PretrainedError>(of_decoder.tokens(field)?.first().copied().unwrap_or(otherwise));
+    let (start, end) = (token("bos_token_id", START)?, token("sep_token_id", END)?);
+    for (field, token) in [("bos_token_id", start), ("sep_token_id", end)] {
+        let n_words = writer.table.rows();
+        if token as usize >= n_words {
+            return Err(of_decoder.wrong(field, format!("names the token {token}; the model writes {n_words}")));
+        }
+    }
+    (generation.start, generation.ends) = (start, vec![end]);
+    Ok(model(folder, family, (encoder, writer), generation, weights))
+}
+
+/// Reads `vision_model.*`.
+fn vision(weights: &mut Weights, config: &Fields) -> Result<Stack, PretrainedError> {
+    let size = |field, otherwise| config.size(field, Some(otherwise));
+    let (d, d_feed) = (size("hidden_size", 768)?, size("intermediate_size", 3072)?);
+    let (n_layers, n_heads) = (size("num_hidden_layers", 12)?, size("num_attention_heads", 12)?);
+    let d_head = d_head(config, "num_attention_heads", n_heads, d)?;
+    let act = activation(config, "hidden_act", "gelu")?;
+    let epsilon = epsilon(config, "layer_norm_eps", 1e-5)?;
+    let frame = encoder::frame(config, 384)?;
+
+    let name = "vision_model";
+    let special = weights.read(&format!("{name}.embeddings.class_embedding"), &[1, 1, d])?;
+    let [rows, columns] = frame.cut();
+    let n_steps = 1 + rows * columns;
+    let vectors = weights.read(&format!("{name}.embeddings.position_embedding"), &[1, n_steps, d])?;
+    let sight = Sight::read(weights, &format!("{name}.embeddings.patch_embedding"), frame, special, d)?;
+    // Grows as tensors are found: a configuration may claim any number of layers.
+    let mut layers = Vec::new();
+    for number in 0..n_layers {
+        let layer = format!("{name}.encoder.layers.{number}");
+        let all = Origin { name: format!("{layer}.self_attn.qkv"), d_in: d, d_out: 3 * d, turned: false, has_bias: true };
+        let attention = Attention {
+            query: all.map(weights, 0..d)?,
+            key: all.map(weights, d..2 * d)?,
+            value: all.map(weights, 2 * d..3 * d)?,
+            output: Linear::read(weights, &format!("{layer}.self_attn.projection"), d, d, true)?,
+            n_heads,
+            scale: (d_head as f32).powf(-0.5),
+            visible: Visible::All,
+            bias: None,
+        };
+        let feed = FeedForward {
+            first: Linear::read(weights, &format!("{layer}.mlp.fc1"), d, d_feed, true)?,
+            gate: None,
+            activation: act,
+            second: Linear::read(weights, &format!("{layer}.mlp.fc2"), d_feed, d, true)?,
+        };
+        let mut norm = |part: &str| Norm::layer(weights, &format!("{layer}.{part}"), d, epsilon);
+        let (first, second) = (norm("layer_norm1")?, norm("layer_norm2")?);
+        layers.push(Layer { attention: (first, attention), cross: None, feed_forward: (second, feed) });
+    }
+    Ok(Stack {
+        kind: SiteKind::EncoderSelf,
+        reads: Reads::Signal(Box::new(sight)),
+        positions: Some(Positions::of(Table::owned(vectors, n_steps, d))),
+        embedding_norm: None,
+        norm_place: NormPlace::Before,
+        layers,
+        ending: vec![Ending::Norm(Norm::layer(weights, &format!("{name}.post_layernorm"), d, epsilon)?)],
+    })
+}

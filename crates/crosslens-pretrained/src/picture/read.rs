@@ -1,0 +1,199 @@
+//! Reads PNG, JPEG and WebP files, as Pillow does.
+
+use std::fs::File;
+use std::io::{Cursor, Read as _};
+use std::path::Path;
+
+use image::codecs::png::PngEncoder;
+use image::{ColorType, ExtendedColorType, ImageDecoder as _, ImageEncoder as _, ImageError, ImageFormat, ImageReader, Limits};
+
+use super::error::PictureError;
+use super::jpeg::{self, Fault};
+
+/// The longest side that is read.
+const MAX_SIDE: u32 = 16_384;
+/// The most pixels that are read.
+const MAX_PIXELS: u64 = 100_000_000;
+/// The most memory a decoded picture may take: of four channels of a byte. Deeper ones may have fewer pixels.
+const MAX_DECODED_BYTES: u64 = 4 * MAX_PIXELS;
+/// Noise of the most pixels hardly takes more.
+const MAX_FILE_BYTES: u64 = 320 << 20;
+
+/// A picture in red, green and blue, `[height, width, 3]`, a byte each.
+///
+/// What `Image.open(path).convert("RGB")` of Pillow gives: grey becomes three times the same, palettes are looked up, inks (CMYK) become
+/// light. Transparency is dropped, not laid over a colour. Of 16 bits the high 8 are kept, but grey of 16 bits is cut off at 255, as Pillow
+/// does. Of moving pictures the first frame is taken.
+///
+/// The orientation that cameras note in EXIF is not applied: image processors of transformers do not either (its `load_image` does,
+/// before they are called). Turn such a picture before it is read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Picture {
+    height: usize,
+    width: usize,
+    rgb: Vec<u8>,
+}
+
+impl std::fmt::Debug for Picture {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Picture {{ height: {}, width: {} }}", self.height, self.width)
+    }
+}
+
+impl Picture {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is no PNG, JPEG or WebP picture, is damaged, ends early, or is larger than 16,384 pixels on a side or 100 million in all.
+    pub fn open(path: &Path) -> Result<Self, PictureError> {
+        let failed = |source| PictureError::Read { path: path.to_owned(), source };
+        // Before it is opened: a pipe would wait for ever.
+        let about = std::fs::metadata(path).map_err(failed)?;
+        if !about.is_file() {
+            return Err(failed(std::io::Error::other("it is not a file")));
+        }
+        if about.len() > MAX_FILE_BYTES {
+            return Err(PictureError::FileTooLarge { name: path.display().to_string(), limit: MAX_FILE_BYTES });
+        }
+        let mut bytes = Vec::new();
+        File::open(path).map_err(failed)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Self::read(&bytes, &path.display().to_string())
+    }
+
+    /// Reads the bytes of a file; errors call it `name`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Picture::open`].
+    pub fn read(bytes: &[u8], name: &str) -> Result<Self, PictureError> {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(PictureError::FileTooLarge { name: name.into(), limit: MAX_FILE_BYTES });
+        }
+        let format = format_of(bytes).map_err(|what| PictureError::NotAPicture { name: name.into(), what })?;
+        if let Some((width, height)) = size_in_header(bytes, format, name)? {
+            check_size(width, height, 0, name)?;
+        }
+        let refused = |error| refusal(error, name);
+        let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+        let mut limits = Limits::no_limits();
+        limits.max_alloc = Some(MAX_DECODED_BYTES);
+        reader.limits(limits);
+        let decoder = reader.into_decoder().map_err(refused)?;
+        let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
+        check_size(width, height, decoder.total_bytes(), name)?;
+
+        let mut decoded = vec![0; decoder.total_bytes() as usize];
+        decoder.read_image(&mut decoded).map_err(refused)?;
+        let rgb = rgb_of(decoded, colour).ok_or_else(|| PictureError::Damaged {
+            name: name.into(),
+            source: format!("its pixels are {colour:?}, which is not known here").into(),
+        })?;
+        Ok(Self { height: height as usize, width: width as usize, rgb })
+    }
+
+    /// A picture of bytes that are there already, `[height, width, 3]`.
+    pub(super) fn of(height: usize, width: usize, rgb: Vec<u8>) -> Self {
+        debug_assert_eq!(rgb.len(), height * width * 3);
+        Self { height, width, rgb }
+    }
+
+    /// Pixels from top to bottom.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Pixels from left to right.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Red, green and blue of every pixel, row by row: `[height, width, 3]`.
+    #[must_use]
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+
+    /// The picture as a PNG file.
+    #[must_use]
+    pub fn to_png(&self) -> Vec<u8> {
+        let mut file = Vec::new();
+        PngEncoder::new(&mut file)
+            .write_image(&self.rgb, self.width as u32, self.height as u32, ExtendedColorType::Rgb8)
+            .expect("a picture has pixels, as many as its sides say, and memory takes them");
+        file
+    }
+}
+
+/// One of the three formats that are read, or what the bytes are instead.
+fn format_of(bytes: &[u8]) -> Result<ImageFormat, String> {
+    match image::guess_format(bytes) {
+        Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP)) => Ok(format),
+        Ok(other) => Err(format!("is a picture in the format {other:?}")),
+        Err(_) if bytes.is_empty() => Err("is empty".into()),
+        Err(_) => Err("is no picture".into()),
+    }
+}
+
+/// Width and height, as far as they are known without a decoder. The simple forms of WebP cannot say more than 16,384 of either.
+fn size_in_header(bytes: &[u8], format: ImageFormat, name: &str) -> Result<Option<(u32, u32)>, PictureError> {
+    match format {
+        // A signature of 8 bytes, then length and name of the first chunk, which begins with the size.
+        ImageFormat::Png => {
+            let number = |at: usize| bytes.get(at..)?.first_chunk().map(|&four| u32::from_be_bytes(four));
+            number(16).zip(number(20)).map(Some).ok_or_else(|| PictureError::Truncated { name: name.into() })
+        }
+        ImageFormat::Jpeg => match jpeg::walk(bytes) {
+            Ok(size) => Ok(size.map(|(height, width)| (width, height))),
+            Err(Fault::Truncated) => Err(PictureError::Truncated { name: name.into() }),
+            Err(Fault::TooManyScans) => {
+                Err(PictureError::Damaged { name: name.into(), source: "it asks for more than a hundred scans".into() })
+            }
+        },
+        // The extended form has a canvas: both sides less one, of three bytes, the low one first.
+        _ if bytes.get(12..16) == Some(b"VP8X") => {
+            let number =
+                |at: usize| bytes.get(at..)?.first_chunk().map(|&[low, middle, high]| u32::from_le_bytes([low, middle, high, 0]) + 1);
+            number(24).zip(number(27)).map(Some).ok_or_else(|| PictureError::Truncated { name: name.into() })
+        }
+        _ => Ok(None),
+    }
+}
+
+fn check_size(width: u32, height: u32, n_bytes: u64, name: &str) -> Result<(), PictureError> {
+    let name = || name.to_owned();
+    if width == 0 || height == 0 {
+        return Err(PictureError::Empty { name: name(), width, height });
+    }
+    if width.max(height) > MAX_SIDE || u64::from(width) * u64::from(height) > MAX_PIXELS || n_bytes > MAX_DECODED_BYTES {
+        let (side, pixels, bytes) = (MAX_SIDE, MAX_PIXELS, MAX_DECODED_BYTES);
+        return Err(PictureError::TooLarge { name: name(), width, height, side, pixels, bytes });
+    }
+    Ok(())
+}
+
+fn refusal(error: ImageError, name: &str) -> PictureError {
+    match error {
+        ImageError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => PictureError::Truncated { name: name.into() },
+        error => PictureError::Damaged { name: name.into(), source: error.into() },
+    }
+}
+
+/// Red, green and blue of what a decoder gave; nothing if it is of a kind that none of the three formats has.
+fn rgb_of(decoded: Vec<u8>, colour: ColorType) -> Option<Vec<u8>> {
+    let high = |pair: &[u8]| (u16::from_ne_bytes([pair[0], pair[1]]) >> 8) as u8;
+    let cut = |pair: &[u8]| u16::from_ne_bytes([pair[0], pair[1]]).min(255) as u8;
+    Some(match colour {
+        ColorType::Rgb8 => decoded,
+        ColorType::L8 => decoded.into_iter().flat_map(|grey| [grey; 3]).collect(),
+        ColorType::La8 => decoded.chunks_exact(2).flat_map(|pixel| [pixel[0]; 3]).collect(),
+        ColorType::Rgba8 => decoded.chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect(),
+        ColorType::L16 => decoded.chunks_exact(2).flat_map(|pixel| [cut(pixel); 3]).collect(),
+        ColorType::La16 => decoded.chunks_exact(4).flat_map(|pixel| [high(pixel); 3]).collect(),
+        ColorType::Rgb16 => decoded.chunks_exact(2).map(high).collect(),
+        ColorType::Rgba16 => decoded.chunks_exact(8).flat_map(|pixel| [high(pixel), high(&pixel[2..]), high(&pixel[4..])]).collect(),
+        _ => return None,
+    })
+}

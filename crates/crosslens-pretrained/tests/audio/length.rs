@@ -1,0 +1,65 @@
+//! Memory does not depend on the length of a sound.
+
+use std::io::Write;
+use std::path::Path;
+
+use crosslens_pretrained::audio::{LogMel, SoundFile, WINDOW, Windows};
+
+use crate::allocation::most_held;
+use crate::fixtures::Wav;
+
+/// 8-bit samples of the lowest value, which a file system that knows of holes does not even store.
+fn write_hours(path: &Path, rate: u32, seconds: u32) {
+    let mut file = std::fs::File::create(path).expect("a file");
+    let header = Wav::integer(rate, 8).header(rate * seconds);
+    file.write_all(&header).expect("room");
+    file.set_len(u64::from(rate * seconds) + header.len() as u64).expect("room");
+}
+
+/// Seconds heard through windows, and the most memory meanwhile.
+fn hear(path: &Path) -> (f64, usize) {
+    most_held(|| {
+        let mut windows = Windows::over(SoundFile::open(path).expect("a sound"));
+        let mut n_heard = 0;
+        while let Some(window) = windows.window().expect("samples") {
+            n_heard += window.n_real;
+            windows.advance(WINDOW).expect("samples");
+        }
+        n_heard as f64 / 16_000.0
+    })
+}
+
+#[test]
+fn half_an_hour_takes_no_more_memory_than_a_minute_and_a_half() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("long.wav");
+    let [short, long] = [90, 1_800].map(|seconds| {
+        write_hours(&path, 8_000, seconds);
+        let (heard, most) = hear(&path);
+        assert_eq!(heard, f64::from(seconds));
+        most
+    });
+    // Two windows of floats take 3.8 MB.
+    assert!(long < 6_000_000, "{long} bytes");
+    assert!(long <= short + 100_000, "{long} bytes instead of {short}");
+}
+
+#[test]
+#[ignore = "reads 10 hours of sound: a minute"]
+fn ten_hours_are_read_in_bounded_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("long.wav");
+    write_hours(&path, 8_000, 36_000);
+    let (heard, most) = hear(&path);
+    assert_eq!(heard, 36_000.0);
+    assert!(most < 6_000_000, "{most} bytes");
+}
+
+/// The spectra of a window are 3000 frames of 80; besides there is little.
+#[test]
+fn spectra_take_little_more_than_their_size() {
+    let mel = LogMel::read(Path::new("/nowhere")).expect("defaults");
+    let samples = vec![0.1; WINDOW];
+    let (spectra, most) = most_held(|| mel.of(&samples));
+    assert!(most < spectra.len() * 4 + 100_000, "{most} bytes");
+}

@@ -1,0 +1,9 @@
+//! Pictures against Pillow and transformers, against broken files and against arbitrary bytes.
+
+#[path = "../tokenizers/allocation.rs"]
+mod allocation;
+mod broken_pictures;
+mod broken_settings;
+mod fixtures;
+mod golden;
+mod never_panics;

@@ -1,0 +1,133 @@
+//! A stand-in for a model that hears beeps exactly: whatever is doubled or lost, the windows did it.
+//!
+//! A word a second: from 0.6 to 1.2 seconds after each, all samples are `(word + 1)/1000`; silence between. Windows of 30 seconds cut the
+//! word that spans 29.6 to 30.2, and so on.
+
+use crosslens_analysis::Token;
+use crosslens_pretrained::audio::{SAMPLE_RATE, Window};
+use crosslens_pretrained::speech::{Heard, Hears, Passage, Passages, SpeechError, Spoken, TimestampRule};
+
+const RATE: usize = SAMPLE_RATE as usize;
+const RULE: TimestampRule = TimestampRule { first: 2000, end: 1998, latest_first: None };
+/// What is made of a word that is cut in two.
+const GARBLED: Token = 1000;
+
+/// Samples of so many words, in pieces of a third of a second.
+fn beeps(n_words: usize) -> impl Iterator<Item = Vec<f32>> {
+    let sample = move |at: usize| {
+        let Some(since) = at.checked_sub(RATE * 6 / 10) else { return 0.0 };
+        let (word, within) = (since / RATE, since % RATE);
+        if word < n_words && within < RATE * 6 / 10 { (word + 1) as f32 / 1000.0 } else { 0.0 }
+    };
+    let n_samples = (n_words + 1) * RATE;
+    (0..n_samples).step_by(RATE / 3).map(move |from| (from..(from + RATE / 3).min(n_samples)).map(sample).collect())
+}
+
+/// Writes a word for each beep, with its times or without.
+struct Exact {
+    with_times: bool,
+    offsets: Vec<u64>,
+}
+
+impl Hears for Exact {
+    fn hear(&mut self, window: Window<'_>) -> Result<Heard, SpeechError> {
+        self.offsets.push(window.offset);
+        let sound = &window.samples[..window.n_real];
+        let mut tokens = Vec::new();
+        let time = |at: usize| RULE.first + (at as f64 / RATE as f64 / 0.02).round() as Token;
+        let mut from = 0;
+        for run in sound.chunk_by(|a, b| a == b) {
+            let to = from + run.len();
+            if run[0] > 0.0 {
+                let is_whole = run.len() >= RATE * 6 / 10;
+                let word = (run[0] * 1000.0).round() as Token - 1 + if is_whole { 0 } else { GARBLED };
+                let is_open = to == sound.len();
+                match self.with_times {
+                    true if is_open && !is_whole => tokens.extend([time(from), word]),
+                    true => tokens.extend([time(from), word, time(to)]),
+                    false => tokens.push(word),
+                }
+            }
+            from = to;
+        }
+        let spoken = tokens.into_iter().map(|token| Spoken { token, log_probability: -0.1, secs: None });
+        Ok(Heard { tokens: spoken.collect(), no_speech: Some(0.0) })
+    }
+}
+
+/// What was heard of so many words, and where windows began, in seconds.
+fn listen(n_words: usize, with_times: bool) -> (Vec<Passage>, Vec<f64>) {
+    let mut hears = Exact { with_times, offsets: Vec::new() };
+    let passages =
+        Passages::over(beeps(n_words), &mut hears, with_times.then_some(RULE)).collect::<Result<_, _>>().expect("beeps are heard");
+    (passages, hears.offsets.iter().map(|offset| *offset as f64 / RATE as f64).collect())
+}
+
+fn words(passages: &[Passage]) -> Vec<Token> {
+    let tokens = passages.iter().flat_map(|passage| &passage.segments).flat_map(|segment| &segment.tokens);
+    tokens.map(|spoken| spoken.token).filter(|token| *token < RULE.end).collect()
+}
+
+#[test]
+fn no_word_of_a_long_sound_is_doubled_or_lost() {
+    for n_words in [0, 1, 28, 29, 30, 31, 59, 94, 203] {
+        let expected: Vec<Token> = (0..n_words as Token).collect();
+        assert_eq!(words(&listen(n_words, true).0), expected, "with timestamps");
+        assert_eq!(words(&listen(n_words, false).0), expected, "without");
+    }
+}
+
+/// 94 words take 95 seconds. The first window ends within word 29, which spans 29.6 to 30.2; word 28 ended at 29.2.
+#[test]
+fn windows_go_on_where_the_last_whole_segment_ended() {
+    let (passages, offsets) = listen(94, true);
+    assert_eq!(offsets.len(), 4);
+    assert!((offsets[1] - 29.2).abs() < 0.02, "{offsets:?}");
+    let segments: Vec<_> = passages.iter().flat_map(|passage| &passage.segments).collect();
+    for (word, segment) in segments.iter().enumerate() {
+        assert!((segment.start - (word as f64 + 0.6)).abs() < 0.03 && (segment.end - (word as f64 + 1.2)).abs() < 0.03, "{segment:?}");
+    }
+    assert!(passages.is_sorted_by(|a, b| a.done_secs < b.done_secs));
+    assert!((passages[passages.len() - 1].done_secs - 95.0).abs() < 1e-9);
+}
+
+#[test]
+fn windows_without_timestamps_overlap_by_ten_seconds() {
+    let (passages, offsets) = listen(94, false);
+    assert_eq!(offsets, [0.0, 20.0, 40.0, 60.0, 80.0]);
+    let segments: Vec<_> = passages.iter().flat_map(|passage| &passage.segments).collect();
+    let times: Vec<(f64, f64)> = segments.iter().map(|segment| (segment.start, segment.end)).collect();
+    assert_eq!(times, [(0.0, 25.0), (25.0, 45.0), (45.0, 65.0), (65.0, 85.0), (85.0, 95.0)]);
+}
+
+/// Whoever hears nothing likely in what may be silence hears nothing.
+#[test]
+fn silence_says_nothing() {
+    struct Dreams;
+    impl Hears for Dreams {
+        fn hear(&mut self, _: Window<'_>) -> Result<Heard, SpeechError> {
+            let tokens = vec![Spoken { token: 5, log_probability: -3.0, secs: None }];
+            Ok(Heard { tokens, no_speech: Some(0.9) })
+        }
+    }
+    for rule in [None, Some(RULE)] {
+        let passages: Vec<Passage> = Passages::over(beeps(40), Dreams, rule).collect::<Result<_, _>>().expect("silence");
+        assert!(words(&passages).is_empty() && !passages.is_empty());
+    }
+}
+
+/// Timestamps that would have the same window heard for ever.
+#[test]
+fn a_segment_without_length_does_not_stop_the_walk() {
+    struct Stuck(usize);
+    impl Hears for Stuck {
+        fn hear(&mut self, _: Window<'_>) -> Result<Heard, SpeechError> {
+            self.0 += 1;
+            assert!(self.0 < 100, "the window does not move");
+            let tokens = [RULE.first, 7, RULE.first, RULE.first, 8].map(|token| Spoken { token, log_probability: -0.1, secs: None });
+            Ok(Heard { tokens: tokens.to_vec(), no_speech: None })
+        }
+    }
+    let passages: Vec<Passage> = Passages::over(beeps(94), Stuck(0), Some(RULE)).collect::<Result<_, _>>().expect("it ends");
+    assert_eq!(passages.len(), 4);
+}

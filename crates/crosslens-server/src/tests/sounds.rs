@@ -1,0 +1,62 @@
+//! A model of speech, planted so that its words and the seconds it looks at are known, asked with a sound.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crosslens_lab::ImportedOptions;
+use serde_json::{Value, json};
+
+use super::Running;
+use super::planted_whisper::{SAID, plant, wav};
+use crate::Limits;
+
+fn largest(row: &[Value]) -> usize {
+    let weight = |place: &usize| row[*place].as_f64().expect("a weight");
+    (0..row.len()).max_by(|a, b| weight(a).total_cmp(&weight(b))).expect("weights")
+}
+
+#[test]
+fn a_sound_that_is_sent_is_explained_where_the_model_looked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sounds = folder.path().join("sounds");
+    std::fs::create_dir(&sounds).expect("a folder");
+    plant(folder.path());
+    for name in ["a.wav", "b.wav"] {
+        std::fs::write(sounds.join(name), wav(10.0)).expect("a sound");
+    }
+    let limits = Limits { upload_bytes: 1 << 20, ..Limits::default() };
+    let imported = ImportedOptions { corpus: Some(sounds), causal: 1, ..ImportedOptions::default() };
+    let server = Running::with(&[folder.path().into()], imported, "127.0.0.1", limits);
+    let asks = server.get("/api/models/0").json()["asks"].clone();
+    assert_eq!((&asks["files"], &asks["take"], &asks["sentences"]), (&json!("sound"), &json!("corpus"), &json!(2)));
+
+    let question = json!({ "sentence": { "file": STANDARD.encode(wav(10.0)) }, "sites": [0] });
+    let answer = server.post("/api/models/0/explain", &question).json();
+    let scene = &answer["sample"]["scene"];
+    assert_eq!((&scene["kind"], &scene["n_steps"]), (&json!("sound"), &json!(500)));
+    assert!(scene["wave"].as_str().is_some_and(|wave| wave.starts_with("data:audio/wav;base64,")), "{scene}");
+    let (site, written) = (&answer["sites"][0], answer["sample"]["predicted"].as_array().expect("tokens"));
+    let weights = site["attention"].as_array().expect("weights");
+    let n_keys = site["shape"][2].as_u64().expect("keys") as usize;
+    for (text, seconds) in &SAID {
+        let row = written.iter().position(|token| token.as_str().is_some_and(|token| token.trim_start_matches(['Ġ', ' ']) == *text));
+        let row = row.unwrap_or_else(|| panic!("{text} among {written:?}"));
+        let step = largest(&weights[row * n_keys..(row + 1) * n_keys]);
+        assert!(seconds.contains(&(step / 50)), "{text}: step {step}");
+    }
+    let mut again = question.clone();
+    again["site"] = json!(0);
+    again["off"] = json!([]);
+    again.as_object_mut().expect("an object").remove("sites");
+    assert_eq!(server.post("/api/models/0/rerun", &again).json()["predicted"], answer["sample"]["predicted"]);
+    let taken = server.post("/api/models/0/explain", &json!({ "sentence": { "sample": 1 }, "sites": [0] })).json();
+    assert_eq!(taken["sample"]["scene"]["kind"], "sound");
+
+    let refused = |sentence: Value, status: u16, part: &str| {
+        let answer = server.post("/api/models/0/explain", &json!({ "sentence": sentence, "sites": [0] }));
+        assert!(answer.status == status && answer.error().contains(part), "{answer:?}");
+    };
+    refused(json!({ "file": STANDARD.encode("no sound at all") }), 422, "WAV, FLAC, MP3 and Ogg Vorbis are read");
+    refused(json!({ "file": "☃" }), 422, "base64");
+    refused(json!({ "source": "some text" }), 422, "reads no text");
+    refused(json!({ "file": "A".repeat(2 << 20) }), 413, "1048576 bytes");
+}

@@ -1,0 +1,61 @@
+use std::path::PathBuf;
+
+use crosslens_lab::{Captioner, Choices, Decoding};
+use serde_json::json;
+
+use super::explain_files;
+use crate::failure::Failure;
+use crate::output;
+
+/// Lets a model write what it sees in pictures: captions, or the text of a line with TrOCR.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A folder of Hugging Face's: config.json, weights, tokenizer and preprocessor_config.json.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// PNG, JPEG or WebP files.
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<PathBuf>,
+    /// Hypotheses that are followed side by side. Default: what the model's files say.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    beams: Option<u16>,
+    /// Most tokens to write. Default: what the model's files say.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    max_tokens: Option<u16>,
+    /// Write a page that shows how the model came to it, for any browser, without a network.
+    #[arg(long, value_name = "report.html")]
+    explain: Option<PathBuf>,
+    /// With --explain: codes for patches, which have no tokens.
+    #[arg(long, value_name = "K", requires = "explain", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    codes: u16,
+    /// One JSON object a picture on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let captioner = Captioner::open(&arguments.model)?;
+    let mut how = Decoding::of(captioner.model());
+    how.rules.n_beams = arguments.beams.map_or(how.rules.n_beams, Into::into);
+    how.rules.max_tokens = arguments.max_tokens.map_or(how.rules.max_tokens, Into::into);
+    for image in &arguments.images {
+        for caption in captioner.caption(image, &how)? {
+            let name = image.display();
+            if arguments.json {
+                let line = json!({ "image": name.to_string(), "text": caption.text, "tokens": caption.tokens, "score": caption.score });
+                output::result(&line.to_string());
+            } else if arguments.images.len() > 1 {
+                output::result(&format!("{name}\t{}", caption.text));
+            } else {
+                output::result(&caption.text);
+            }
+        }
+    }
+    match &arguments.explain {
+        Some(page) => {
+            let choices = Choices { n_codes: arguments.codes.into(), ..Choices::default() };
+            explain_files::write(&arguments.model, &arguments.images, &choices, page)
+        }
+        None => Ok(()),
+    }
+}
