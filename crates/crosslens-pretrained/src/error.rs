@@ -122,8 +122,8 @@ pub enum PretrainedError {
         /// How many it knows.
         count: usize,
     },
-    /// More tokens than the model has positions for.
-    #[error("the {side} has {found} tokens; the model has positions for {most}")]
+    /// More tokens than the model has positions for, or more than are taken.
+    #[error("the {side} has {found} tokens; the model takes {most} at most: cut the text")]
     TooLong {
         /// Source or target.
         side: &'static str,

@@ -9,10 +9,13 @@ use crate::PretrainedError;
 use crate::families::{self, Family};
 use crate::fields::Fields;
 use crate::generation::Generation;
-use crate::layers::{Head, Need, Spans, Table, Unwatched, Watch};
+use crate::layers::{Head, Need, Positions, Spans, Table, Unwatched, Watch};
 use crate::senses::{Grid, Source};
 use crate::stack::{Memory, Reads, Stack};
 use crate::weights::Weights;
+
+/// Most tokens of a text where no table of positions bounds them, as in T5: attention takes their square.
+const MOST_TOKENS: usize = 1 << 13;
 
 /// From what the decoder ends in to logits.
 pub(crate) struct Readout {
@@ -217,10 +220,9 @@ fn check(side: &'static str, tokens: &[Token], stack: &Stack) -> Result<(), Pret
     if let Some(&token) = tokens.iter().find(|&&token| token as usize >= count) {
         return Err(PretrainedError::UnknownToken { side, token, count });
     }
-    match &stack.positions {
-        Some(positions) if positions.len() < tokens.len() => {
-            Err(PretrainedError::TooLong { side, found: tokens.len(), most: positions.len() })
-        }
-        _ => Ok(()),
+    let most = stack.positions.as_ref().map_or(MOST_TOKENS, Positions::len);
+    if tokens.len() > most {
+        return Err(PretrainedError::TooLong { side, found: tokens.len(), most });
     }
+    Ok(())
 }

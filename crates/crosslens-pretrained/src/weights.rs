@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use half::{bf16, f16};
 use safetensors::Dtype;
@@ -21,9 +21,6 @@ use crate::pickle::{self, PickleError};
 const MAX_HEADER_BYTES: u64 = 32 << 20;
 /// Bytes that are read and converted at a time.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// Numbers of each tensor that tell models apart.
-const HASHED_NUMBERS: usize = 4096;
 
 const SAFETENSORS: &str = "model.safetensors";
 const SAFETENSORS_INDEX: &str = "model.safetensors.index.json";
@@ -46,7 +43,8 @@ pub(crate) struct Weights {
 /// A file of weights, safetensors or pickled: in both, numbers are stored as they are.
 struct Stored {
     path: PathBuf,
-    file: File,
+    /// Read by one at a time: there is one place to read from.
+    file: Mutex<File>,
 }
 
 struct Entry {
@@ -94,19 +92,17 @@ impl Weights {
         names.iter().find(|name| self.has(name)).unwrap_or(&names[0])
     }
 
-    /// Tells models apart: from the names and shapes of all tensors and the first numbers of each.
+    /// Tells models apart: from the names, shapes and numbers of all tensors.
     pub(crate) fn hash(&self) -> Result<String, PretrainedError> {
         let mut hash = Sha256::new();
         hash.update(format!("{:?}", self.seed));
         for (name, entry) in self.entries.iter() {
             hash.update(format!("{name}{:?}", entry.shape));
-            let Stored { path, file } = &self.files[entry.file];
-            if !is_weight(entry.place.0) {
-                continue;
+            if is_weight(entry.place.0) {
+                let mut folded = Folded::default();
+                self.files[entry.file].for_each_chunk(name, entry.place, entry.shape.iter().product(), |chunk| folded.take(chunk))?;
+                folded.0.iter().for_each(|lane| hash.update(lane.to_le_bytes()));
             }
-            let count = entry.shape.iter().product::<usize>().min(HASHED_NUMBERS);
-            let take = |chunk: &[f32]| chunk.iter().for_each(|number| hash.update(number.to_le_bytes()));
-            for_each_chunk(file, path, name, entry.place, count, take)?;
         }
         Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
@@ -128,17 +124,17 @@ impl Weights {
 
     /// All numbers of a tensor of this shape, as `f32`, row by row.
     pub(crate) fn read(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
-        let (entry, Stored { path, file }) = self.find(name, shape)?;
+        let (entry, stored) = self.find(name, shape)?;
         let numbers = match self.seed {
             Some(seed) => draw(seed, name, shape),
             None => {
                 let mut numbers = Vec::with_capacity(shape.iter().product());
-                for_each_chunk(file, path, name, entry.place, shape.iter().product(), |chunk| numbers.extend_from_slice(chunk))?;
+                stored.for_each_chunk(name, entry.place, shape.iter().product(), |chunk| numbers.extend_from_slice(chunk))?;
                 numbers
             }
         };
         if !numbers.iter().all(|number| number.is_finite()) {
-            return Err(PretrainedError::NotFinite { path: path.to_owned(), name: name.to_owned() });
+            return Err(PretrainedError::NotFinite { path: stored.path.clone(), name: name.to_owned() });
         }
         self.taken.insert(name.to_owned());
         Ok(numbers)
@@ -157,16 +153,16 @@ impl Weights {
 
     /// A tensor `[rows, d]` whose rows are looked up: mapped where its file allows.
     pub(crate) fn table(&mut self, name: &str, rows: usize, d: usize) -> Result<Table, PretrainedError> {
-        let (entry, Stored { path, file }) = self.find(name, &[rows, d])?;
+        let (entry, stored) = self.find(name, &[rows, d])?;
         let (dtype, first) = entry.place;
         if self.seed.is_none() && dtype != Dtype::F64 {
             let mut finite = true;
-            for_each_chunk(file, path, name, (dtype, first), rows * d, |chunk| finite &= chunk.iter().all(|number| number.is_finite()))?;
+            stored.for_each_chunk(name, (dtype, first), rows * d, |chunk| finite &= chunk.iter().all(|number| number.is_finite()))?;
             if !finite {
-                return Err(PretrainedError::NotFinite { path: path.to_owned(), name: name.to_owned() });
+                return Err(PretrainedError::NotFinite { path: stored.path.clone(), name: name.to_owned() });
             }
-            let io = |source| PretrainedError::Io { action: "map", path: path.to_owned(), source };
-            let table = Table::map(file, first, dtype, rows, d).map_err(io)?;
+            let io = |source| PretrainedError::Io { action: "map", path: stored.path.clone(), source };
+            let table = Table::map(&stored.file(), first, dtype, rows, d).map_err(io)?;
             self.taken.insert(name.to_owned());
             return Ok(table);
         }
@@ -243,7 +239,7 @@ impl Opening<'_> {
             let entry = Entry { file: self.files.len(), shape: info.shape.clone(), place: (info.dtype, data + info.data_offsets.0 as u64) };
             self.add(path, name, entry)?;
         }
-        self.files.push(Stored { path: path.to_owned(), file });
+        self.files.push(Stored { path: path.to_owned(), file: Mutex::new(file) });
         Ok(())
     }
 
@@ -260,7 +256,7 @@ impl Opening<'_> {
         for (name, tensor) in tensors {
             self.add(path, name, Entry { file: self.files.len(), shape: tensor.shape, place: (tensor.dtype, tensor.first) })?;
         }
-        self.files.push(Stored { path: path.to_owned(), file });
+        self.files.push(Stored { path: path.to_owned(), file: Mutex::new(file) });
         Ok(())
     }
 }
@@ -270,34 +266,56 @@ fn is_weight(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }
 
-/// Reads `count` numbers from the byte `first` on and hands them over in chunks.
-fn for_each_chunk(
-    mut file: &File,
-    path: &Path,
-    name: &str,
-    (dtype, first): (Dtype, u64),
-    count: usize,
-    mut take: impl FnMut(&[f32]),
-) -> Result<(), PretrainedError> {
-    let n_bytes = match dtype {
-        Dtype::F16 | Dtype::BF16 => 2,
-        Dtype::F32 => 4,
-        Dtype::F64 => 8,
-        _ => return Err(PretrainedError::Dtype { path: path.to_owned(), name: name.to_owned(), found: format!("{dtype:?}") }),
-    };
-    let io = |source| PretrainedError::Io { action: "read", path: path.to_owned(), source };
-    file.seek(SeekFrom::Start(first)).map_err(io)?;
-    let (mut bytes, mut numbers) = (vec![0; CHUNK_BYTES.min(count * n_bytes)], Vec::new());
-    let mut left = count;
-    while left > 0 {
-        let n = left.min(CHUNK_BYTES / n_bytes);
-        file.read_exact(&mut bytes[..n * n_bytes]).map_err(io)?;
-        numbers.clear();
-        convert(dtype, &bytes[..n * n_bytes], &mut numbers);
-        take(&numbers);
-        left -= n;
+impl Stored {
+    fn file(&self) -> MutexGuard<'_, File> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    Ok(())
+
+    /// Reads `count` numbers from the byte `first` on and hands them over in chunks.
+    fn for_each_chunk(
+        &self,
+        name: &str,
+        (dtype, first): (Dtype, u64),
+        count: usize,
+        mut take: impl FnMut(&[f32]),
+    ) -> Result<(), PretrainedError> {
+        let n_bytes = match dtype {
+            Dtype::F16 | Dtype::BF16 => 2,
+            Dtype::F32 => 4,
+            Dtype::F64 => 8,
+            _ => return Err(PretrainedError::Dtype { path: self.path.clone(), name: name.to_owned(), found: format!("{dtype:?}") }),
+        };
+        let io = |source| PretrainedError::Io { action: "read", path: self.path.clone(), source };
+        let mut file = self.file();
+        file.seek(SeekFrom::Start(first)).map_err(io)?;
+        let (mut bytes, mut numbers) = (vec![0; CHUNK_BYTES.min(count * n_bytes)], Vec::new());
+        let mut left = count;
+        while left > 0 {
+            let n = left.min(CHUNK_BYTES / n_bytes);
+            file.read_exact(&mut bytes[..n * n_bytes]).map_err(io)?;
+            numbers.clear();
+            convert(dtype, &bytes[..n * n_bytes], &mut numbers);
+            take(&numbers);
+            left -= n;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers folded to a few bytes: no secret, but what differs in one number differs here. Four lanes, so that a processor keeps up with
+/// the disk.
+#[derive(Default)]
+struct Folded([u64; 4]);
+
+impl Folded {
+    fn take(&mut self, numbers: &[f32]) {
+        let fold = |lane: u64, number: f32| (lane.rotate_left(5) ^ u64::from(number.to_bits())).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (blocks, rest) = numbers.as_chunks::<4>();
+        for block in blocks {
+            self.0.iter_mut().zip(block).for_each(|(lane, &number)| *lane = fold(*lane, number));
+        }
+        self.0.iter_mut().zip(rest).for_each(|(lane, &number)| *lane = fold(*lane, number));
+    }
 }
 
 /// Adds the numbers in `bytes`.

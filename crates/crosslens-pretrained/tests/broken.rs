@@ -7,8 +7,10 @@ mod allocation;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crosslens_pretrained::{Decoding, Model, PretrainedError};
+use crosslens_analysis::{Recordable, SiteKind};
+use crosslens_pretrained::{Decoding, Model, PretrainedError, Subject, TokenNames, Wanted};
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -148,6 +150,19 @@ fn tensor_missing() {
 #[test]
 fn table_of_words_missing() {
     refused_tensors(|tensors| drop(take(tensors, WORDS)), &["has no tensor", WORDS]);
+}
+
+/// The configuration says that words are not read out with the table they are read with.
+#[test]
+fn readout_missing() {
+    for case in ["t5-v1_1", "marian-bfloat16", "mt5"] {
+        let folder = Folder::of(case);
+        folder.change(|tensors| drop(take(tensors, "lm_head.weight")));
+        folder.refused(&["has no tensor", "lm_head.weight"]);
+    }
+    let folder = Folder::of("whisper");
+    folder.set("config.json", &json!({ "tie_word_embeddings": false }));
+    folder.refused(&["has no tensor", "proj_out.weight"]);
 }
 
 #[test]
@@ -457,6 +472,13 @@ fn heads_that_do_not_divide_the_model() {
 }
 
 #[test]
+fn norms_elsewhere() {
+    refused_config("bart", &json!({ "normalize_before": true }), &["`normalize_before`", "is true"]);
+    refused_config("pegasus", &json!({ "normalize_before": false }), &["`normalize_before`", "is false"]);
+    refused_config("marian", &json!({ "add_final_layer_norm": true }), &["`add_final_layer_norm`", "is true"]);
+}
+
+#[test]
 fn unknown_activation() {
     refused_config("t5", &json!({ "feed_forward_proj": "gated-snake" }), &["`feed_forward_proj`", "gated-snake", "relu"]);
     refused_config("bart", &json!({ "activation_function": "snake" }), &["`activation_function`", "snake", "relu"]);
@@ -558,6 +580,42 @@ fn source_with_a_token_beyond_the_vocabulary() {
 fn source_longer_than_the_positions() {
     refused_source("bart", &[5; 41], &["the source has 41 tokens", "40"]);
     refused_source("marian", &[5; 41], &["the source has 41 tokens", "40"]);
+    // No table bounds these; their attention would take the square.
+    refused_source("t5", &[5; 8193], &["the source has 8193 tokens", "8192"]);
+}
+
+/// Read by several threads at once, each gets what one alone gets.
+#[test]
+fn one_model_is_read_by_many() {
+    let folder = Folder::of("t5");
+    let model = Arc::new(Model::open(folder.0.path()).expect("a model"));
+    let described = || {
+        let wanted = Wanted { kinds: SiteKind::ALL.to_vec(), states: true, answers: true };
+        let subject = Subject::new(model.clone(), TokenNames::default(), wanted, 1).expect("a subject");
+        format!("{:?}", subject.description())
+    };
+    let alone = described();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| (0..20).all(|_| described() == alone))).collect();
+        assert!(threads.into_iter().all(|thread| thread.join().expect("no panic")));
+    });
+}
+
+/// Sums of one are not taken for those of the other.
+#[test]
+fn models_that_differ_in_their_last_number_have_other_names() {
+    let folder = Folder::of("t5");
+    let hash = || {
+        let model = Arc::new(Model::open(folder.0.path()).expect("a model"));
+        let wanted = Wanted { kinds: vec![SiteKind::Cross], states: true, answers: false };
+        Subject::new(model, TokenNames::default(), wanted, 1).expect("a subject").description().model_hash.clone()
+    };
+    let before = hash();
+    folder.change(|tensors| *tensors.get_mut(WORDS).expect("words").data.first_chunk_mut::<4>().expect("a number") = 0.5f32.to_le_bytes());
+    let first = hash();
+    folder.change(|tensors| *tensors.get_mut(WORDS).expect("words").data.last_chunk_mut::<4>().expect("a number") = 0.5f32.to_le_bytes());
+    let last = hash();
+    assert!(before != first && first != last && before != last, "{before} {first} {last}");
 }
 
 #[test]

@@ -136,6 +136,23 @@ fn every_attention_is_that_of_transformers() {
     }
 }
 
+/// The states the decoder asks, behind the encoder's last norm; those of Whisper are seen through its attention.
+#[test]
+fn the_encoder_s_states_are_those_of_transformers() {
+    for case in cases().iter().filter(|case| !case.starts_with("whisper")) {
+        let (golden, subject, recorded) = record(case, all_kinds());
+        let stream = subject.description().streams.iter().position(|stream| stream.name == "encoder").expect("the states that are asked");
+        let (shape, values) = golden.floats("encoder_states");
+        let [_, rows, d] = shape[..] else { panic!("shape of the states") };
+        let mut worst = 0.0f32;
+        for (recorded, expected) in recorded.iter().zip(values.chunks_exact(rows * d)) {
+            assert_eq!(recorded.states[stream].len(), recorded.source.len() * d, "{case}");
+            worst = recorded.states[stream].iter().zip(expected).fold(worst, |worst, (a, b)| worst.max((a - b).abs()));
+        }
+        assert!(worst < 1e-4, "{case}: {worst}");
+    }
+}
+
 #[test]
 fn every_logit_is_that_of_transformers() {
     for case in &cases() {

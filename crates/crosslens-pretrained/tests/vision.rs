@@ -116,9 +116,7 @@ fn every_logit_is_that_of_transformers() {
             let expected = &values[number * shape[1] * shape[2]..];
             worst = logits.iter().zip(expected).fold(worst, |worst, (a, b)| worst.max((a - b).abs()));
         }
-        // Of the largest: the weights of these decoders are drawn large, and their logits with them.
-        let largest = values.iter().fold(1.0f32, |largest, value| largest.max(value.abs()));
-        assert!(worst < 5e-5 * largest, "{case}: {worst} of {largest}");
+        assert!(worst < 1e-4, "{case}: {worst}");
     }
 }
 
@@ -247,7 +245,7 @@ fn configurations_that_make_no_sense_are_refused() {
     refused("vit-trocr", "decoder", "model_type", "opt".into(), "known are trocr, gpt2 and bert");
     refused("vit-trocr", "encoder", "patch_size", 99.into(), "larger than a picture");
     refused("vit-trocr", "encoder", "image_size", serde_json::json!([16, 24, 8]), "not of two whole numbers");
-    refused("vit-trocr", "encoder", "num_attention_heads", 5.into(), "does not divide 12");
+    refused("vit-trocr", "encoder", "num_attention_heads", 5.into(), "does not divide hidden_size = 12");
     refused("vit-trocr", "decoder", "cross_attention_hidden_size", 13.into(), "states have 12 dimensions");
     refused("beit-trocr", "encoder", "image_size", serde_json::json!([16, 24]), "square pictures only");
     refused("deit-trocr", "decoder", "max_position_embeddings", 1_000_000.into(), "at most 16384");

@@ -6,8 +6,8 @@ use super::SoftAlignment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WordError {
-    /// A word beyond the number of tokens: every word has a token of its own, so there are no more words than tokens.
-    #[error("token {token} is said to be of word {word}, but {n_tokens} tokens have no more than {n_tokens} words")]
+    /// A word beyond what so many tokens can have.
+    #[error("token {token} is said to be of word {word}; {n_tokens} tokens are taken to have no more than {} words", most_words(*.n_tokens))]
     NoSuchWord {
         /// The token.
         token: usize,
@@ -28,6 +28,11 @@ pub enum WordError {
         /// Columns of the alignment.
         n_sources: usize,
     },
+}
+
+/// Most words of so many tokens: a token may span some words, and a tokenizer may drop some.
+fn most_words(n_tokens: usize) -> usize {
+    8 * n_tokens + 64
 }
 
 /// How subwords show where words begin.
@@ -51,7 +56,8 @@ impl WordOf {
     /// From the word of each token.
     pub fn new(words: Vec<Option<usize>>) -> Result<Self, WordError> {
         let n_tokens = words.len();
-        let wrong = words.iter().enumerate().find_map(|(token, &word)| word.filter(|&word| word >= n_tokens).map(|word| (token, word)));
+        let wrong =
+            words.iter().enumerate().find_map(|(token, &word)| word.filter(|&word| word >= most_words(n_tokens)).map(|word| (token, word)));
         match wrong {
             Some((token, word)) => Err(WordError::NoSuchWord { token, word, n_tokens }),
             None => Ok(Self(words)),

@@ -191,9 +191,9 @@ fn n_summed(sums: &[Sums]) -> u64 {
     sums.iter().filter_map(|sums| sums.step_counts().first().copied()).max().unwrap_or(0)
 }
 
-/// Whether a sentence belongs to the half that components are fitted on.
+/// Whether a sentence belongs to the half that components are fitted on: of every two that follow each other one, by chance.
 fn is_fitted(number: u64) -> bool {
-    mix(number) & 1 == 0
+    (mix(number / 2) ^ number) & 1 == 0
 }
 
 /// What the first pass over sentences comes to: the sums of every stream and the average attention of every site.

@@ -63,7 +63,7 @@ fn seeds_are_read_or_refused() {
 fn seeds_are_small() {
     let all = files("npz").into_iter().chain(files("recording_manifest_and_shard")).chain(files("stats"));
     let all = all.chain(CORPORA.into_iter().flat_map(|(name, _)| files(name)));
-    assert!(all.map(|file| read(&file).len()).sum::<usize>() < 40_000);
+    assert!(all.map(|file| read(&file).len()).sum::<usize>() < 35_000);
 }
 
 proptest! {

@@ -77,8 +77,8 @@ struct Edges {
 }
 
 impl Decoder {
-    /// Opens a file that [`kind::check`](super::kind::check) let pass.
-    pub(super) fn open(file: File, path: &Path) -> Result<Self, AudioError> {
+    /// Opens a file that [`kind::check`](super::kind::check) let pass; `is_cut` if it is known to break off.
+    pub(super) fn open(file: File, path: &Path, is_cut: bool) -> Result<Self, AudioError> {
         let stream = MediaSourceStream::new(Box::new(file), MediaSourceStreamOptions::default());
         let format = guarded(path, || {
             symphonia::default::get_probe().probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
@@ -101,7 +101,7 @@ impl Decoder {
             expected: (format.format_info().format == FORMAT_ID_FLAC).then_some(0),
             edges: Edges { before, after, held: VecDeque::new() },
             interleaved: Vec::new(),
-            losses: Losses::default(),
+            losses: Losses { truncated: is_cut, n_damaged: 0 },
             ended: false,
             format,
             decoder,

@@ -65,9 +65,9 @@ mod tests {
     /// In 40 Hz steps a triangle of area 1 adds up to about 1/40; narrow ones, which catch one or two frequencies, are off by more.
     #[test]
     fn wide_triangles_have_the_same_area() {
-        for filter in &mel_filters(80, 201)[40..] {
+        for filter in &mel_filters(80, 201)[60..] {
             let sum: f64 = filter.weights.iter().sum();
-            assert!((sum * 40.0 - 1.0).abs() < 0.1, "{sum}");
+            assert!((sum * 40.0 - 1.0).abs() < 0.05, "{sum}");
         }
     }
 

@@ -11,6 +11,7 @@ mod error;
 mod filters;
 mod kind;
 mod mel;
+mod ogg;
 mod read;
 mod resample;
 mod windows;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::decode::{Decoder, Losses};
 use super::error::AudioError;
 use super::resample::Resampler;
-use super::{SAMPLE_RATE, kind};
+use super::{SAMPLE_RATE, kind, ogg};
 
 /// A piece has at least so many samples, unless it is the last.
 const LEAST_CHUNK: usize = SAMPLE_RATE as usize;
@@ -51,7 +51,8 @@ impl SoundFile {
         }
         let mut file = File::open(path).map_err(failed)?;
         kind::check(&mut file, path)?;
-        let decoder = Decoder::open(file, path)?;
+        let is_cut = ogg::is_cut(&mut file).map_err(failed)?;
+        let decoder = Decoder::open(file, path, is_cut)?;
         let mut sound = Self { path: path.to_owned(), resampler: Some(Resampler::new(decoder.rate())), decoder, first: None, n_samples: 0 };
         sound.first = sound.decode_chunk()?;
         if sound.first.is_none() {

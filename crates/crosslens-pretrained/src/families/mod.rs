@@ -1,14 +1,17 @@
 //! Which model is which: from a configuration and named tensors to layers.
 
 mod bart;
+mod fairseq;
 mod t5;
 mod vision;
 mod whisper;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::PretrainedError;
 use crate::fields::Fields;
+use crate::layers::{Activation, Table};
 use crate::model::Model;
 use crate::weights::Weights;
 
@@ -121,4 +124,26 @@ pub(crate) fn build(folder: &Path, family: Family, config: &Fields, weights: Wei
         Family::VisionEncoderDecoder => vision::build(folder, family, config, weights),
         Family::Blip => vision::build_blip(folder, family, config, weights),
     }
+}
+
+/// The matrix that words are read out with: one of its own, or that of the words that are read, where the configuration ties them.
+fn readout(weights: &mut Weights, name: &str, config: &Fields, words: Arc<Table>) -> Result<Arc<Table>, PretrainedError> {
+    if !weights.has(name) && config.flag("tie_word_embeddings", true)? {
+        return Ok(words);
+    }
+    Ok(Arc::new(weights.table(name, words.rows(), words.d())?))
+}
+
+/// The function that a field names.
+fn activation(config: &Fields, field: &str, otherwise: &str) -> Result<Activation, PretrainedError> {
+    let name = config.text(field, otherwise)?;
+    Activation::named(name).ok_or_else(|| config.wrong(field, format!("is `{name}`; known are {}", Activation::KNOWN)))
+}
+
+/// Dimensions of a head, of so many in a width that has a name of its own.
+fn d_head(config: &Fields, field: &str, n_heads: usize, (width, d): (&str, usize)) -> Result<usize, PretrainedError> {
+    if d.is_multiple_of(n_heads) {
+        return Ok(d / n_heads);
+    }
+    Err(config.wrong(field, format!("is {n_heads}, which does not divide {width} = {d}")))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crosslens_analysis::{PositionBias, SiteKind, Visible};
 
-use super::Family;
+use super::{Family, readout};
 use crate::PretrainedError;
 use crate::fields::Fields;
 use crate::generation::Generation;
@@ -74,7 +74,7 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     weights.pass_over("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight");
     let encoder = stack(&mut weights, "encoder", n_encoder, &shape, words.clone())?;
     let decoder = stack(&mut weights, "decoder", n_decoder, &shape, words.clone())?;
-    let table = if weights.has("lm_head.weight") { Arc::new(weights.table("lm_head.weight", n_words, shape.d)?) } else { words };
+    let table = readout(&mut weights, "lm_head.weight", config, words)?;
     weights.refuse_rest()?;
 
     // The first T5 scaled what the readout reads, and files say so by tied words, or in later versions outright.

@@ -4,7 +4,7 @@
 //!
 //! transformers 5 has two image processors of each kind: one works with torchvision, and is taken where that is installed, the other with
 //! Pillow. This follows the one with Pillow (`backend="pil"`, "slow" in transformers 4): models were published with it, and it is defined
-//! to the last bit. The other resizes tensors, with results that differ by a level or two of 255.
+//! to the last bit. The other resizes tensors, and differs in how it rounds.
 
 mod error;
 mod jpeg;

@@ -2,7 +2,7 @@
 
 use crosslens_pretrained::audio::{AudioError, SoundFile};
 
-use crate::fixtures::{Read, Wav, golden_bytes, heard, on_disk, read, refusal, tone};
+use crate::fixtures::{Read, Wav, golden, golden_bytes, heard, on_disk, read, refusal, tone};
 
 #[test]
 fn a_missing_file_is_named() {
@@ -130,9 +130,24 @@ fn truncated_sounds_give_what_is_there_and_say_so() {
         assert!((5_000..11_000).contains(&samples.len()), "{name}: {} samples", samples.len());
         assert!((heard(&samples[1_600..4_800], 1_000.0).0 - 0.25).abs() < 0.005, "{name}");
     }
-    // Most of this one is its header, without which nothing can be decoded.
-    let ogg = golden_bytes("tone.ogg");
-    let file = on_disk("tone.ogg", &ogg[..ogg.len() * 7 / 10]);
+}
+
+/// Ogg packs packets into pages: one that is cut is lost whole. Ten seconds have many; of the short tone hardly more than the header is left,
+/// without which nothing can be decoded.
+#[test]
+fn truncated_oggs_give_their_whole_pages() {
+    let long = golden_bytes("long.ogg");
+    assert_eq!(read(&golden("long.ogg")).expect("a sound").samples.len(), 160_000);
+    let file = on_disk("long.ogg", &long[..long.len() * 7 / 10]);
+    let Read { samples, truncated, warning } = read(&file.path).expect("what is there");
+    assert!(truncated);
+    let warning = warning.expect("a warning");
+    assert!(warning.contains("long.ogg") && warning.contains("breaks off at "), "{warning}");
+    assert!((32_000..120_000).contains(&samples.len()), "{} samples", samples.len());
+    assert!((heard(&samples[1_600..samples.len() - 1_600], 1_000.0).0 - 0.25).abs() < 0.005);
+
+    let short = golden_bytes("tone.ogg");
+    let file = on_disk("tone.ogg", &short[..short.len() * 7 / 10]);
     assert!(read(&file.path).is_err_and(|error| error.to_string().contains("tone.ogg")));
 }
 

@@ -9,6 +9,7 @@ The sounds are formulas, computed in double precision and rounded to single; the
                          SOUND.80, SOUND.128 [frame, mel] f32: these frames of what WhisperFeatureExtractor makes of the sound
   tone.flac, tone.mp3, tone.ogg    a tone of TONE_HZ on the left and silence on the right, TONE_SAMPLES samples at TONE_RATE;
                          an Ogg file has a serial number by chance, so that this one is never the same twice
+  long.ogg               the same tone on one channel, LONG_SAMPLES samples at RATE: many pages, so that it can break off between them
   versions.json          what made the files
 """
 
@@ -27,6 +28,7 @@ HERE = Path(__file__).parent / "audio"
 RATE = 16_000
 SEED = 7301
 TONE_HZ, TONE_RATE, TONE_SAMPLES = 1_000.0, 44_100, 33_000
+LONG_SAMPLES = 10 * RATE
 
 
 def noise(n_samples):
@@ -76,6 +78,8 @@ def write_tones():
     stereo = np.stack([left, np.zeros_like(left)], axis=1)
     for name, format, subtype in [("flac", "FLAC", "PCM_16"), ("mp3", "MP3", "MPEG_LAYER_III"), ("ogg", "OGG", "VORBIS")]:
         soundfile.write(HERE / f"tone.{name}", stereo, TONE_RATE, format=format, subtype=subtype)
+    long = 0.25 * np.sin(2 * np.pi * TONE_HZ * np.arange(LONG_SAMPLES) / RATE)
+    soundfile.write(HERE / "long.ogg", long, RATE, format="OGG", subtype="VORBIS")
 
 
 def main():

@@ -34,6 +34,7 @@ from transformers.pytorch_utils import Conv1D
 
 FOLDER = Path(__file__).parent / "vision"
 MAX_BYTES = 200_000
+MOST_ROUNDING = 2e-5
 N_PICTURES = 3
 LENGTHS = [5, 6, 8]
 PAD, START, END = 1, 0, 2
@@ -270,10 +271,11 @@ def check_everything_matters(model, batch):
 
 @torch.no_grad()
 def check_rounding(model, batch, arrays):
+    """Where rounding itself moves the logits, agreement to 1e-4 would be luck."""
     exact = forward_arrays(model.double(), batch)
     for name, array in exact.items():
         off = (array - arrays[name]).abs().max().item()
-        require(off < 3e-5 * max(1.0, array.abs().max().item()), f"{name} is off by {off} in float32")
+        require(off < MOST_ROUNDING, f"{name} is off by {off} in float32")
     model.float()
 
 
@@ -303,7 +305,7 @@ def make_case(name, halves):
     """The folder of the first seed that is not rejected."""
     first = crc32(name.encode()) % 1_000_000
     reasons = {}
-    for seed in range(first, first + N_SEEDS):
+    for seed in range(first, first + 3 * N_SEEDS):
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / name
             try:

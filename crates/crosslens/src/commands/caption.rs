@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
-use crosslens_lab::{Captioner, Choices, Decoding};
+use crosslens_lab::{Captioner, Decoding};
 use serde_json::json;
 
-use super::explain_files;
+use super::explain_files::Explaining;
 use crate::failure::Failure;
 use crate::output;
 
@@ -22,12 +22,8 @@ pub(crate) struct Arguments {
     /// Most tokens to write. Default: what the model's files say.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     max_tokens: Option<u16>,
-    /// Write a page that shows how the model came to it, for any browser, without a network.
-    #[arg(long, value_name = "report.html")]
-    explain: Option<PathBuf>,
-    /// With --explain: codes for patches, which have no tokens.
-    #[arg(long, value_name = "K", requires = "explain", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    codes: u16,
+    #[command(flatten)]
+    explaining: Explaining,
     /// One JSON object a picture on standard output.
     #[arg(long)]
     json: bool,
@@ -51,11 +47,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             }
         }
     }
-    match &arguments.explain {
-        Some(page) => {
-            let choices = Choices { n_codes: arguments.codes.into(), ..Choices::default() };
-            explain_files::write(&arguments.model, &arguments.images, &choices, page)
-        }
-        None => Ok(()),
-    }
+    arguments.explaining.write(&arguments.model, &arguments.images)
 }

@@ -16,8 +16,27 @@ const SHOWN: usize = 20;
 /// Files the causal checks run on.
 const CAUSAL: u64 = 20;
 
-/// Explains what a model makes of sounds or pictures, each by itself, and writes a page.
-pub(crate) fn write(model: &Path, files: &[PathBuf], choices: &Choices, page: &Path) -> Result<(), Failure> {
+/// The page that is asked for beside what a model writes.
+#[derive(clap::Args)]
+pub(crate) struct Explaining {
+    /// Write a page that shows how the model came to it, for any browser, without a network; of long sounds their first 30 seconds.
+    #[arg(long, value_name = "report.html")]
+    explain: Option<PathBuf>,
+    /// With --explain: codes for frames and patches, which have no tokens.
+    #[arg(long, value_name = "K", requires = "explain", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    codes: u16,
+}
+
+impl Explaining {
+    /// Explains what a model makes of sounds or pictures, where that is asked for.
+    pub(crate) fn write(&self, model: &Path, files: &[PathBuf]) -> Result<(), Failure> {
+        let choices = Choices { n_codes: self.codes.into(), ..Choices::default() };
+        self.explain.as_deref().map_or(Ok(()), |page| write(model, files, &choices, page))
+    }
+}
+
+/// Explains each by itself, and writes a page.
+fn write(model: &Path, files: &[PathBuf], choices: &Choices, page: &Path) -> Result<(), Failure> {
     let bar = SentenceBar::new();
     let opened = ImportedModel::open_with(model, choices, Attention::Cross)?;
     let sentences = opened.files(files, 0)?;

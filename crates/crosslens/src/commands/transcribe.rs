@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use crosslens_lab::analysis::timing::{Cues, Format, Transcript};
 use crosslens_lab::speech::{Listening, Task};
-use crosslens_lab::{Choices, HeardSoFar, PretrainedModel, SpeechModel, Transcription};
+use crosslens_lab::{HeardSoFar, PretrainedModel, SpeechModel, Transcription};
 use serde_json::{Value, json};
 
-use super::explain_files;
+use super::explain_files::Explaining;
 use super::report::counted;
 use crate::failure::Failure;
 use crate::progress::SecondBar;
@@ -44,12 +44,8 @@ pub(crate) struct Arguments {
     /// Write a file for each sound into this folder, named after it, instead of standard output.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Write a page that shows how the model came to it, for any browser, without a network; of long sounds their first 30 seconds.
-    #[arg(long, value_name = "report.html")]
-    explain: Option<PathBuf>,
-    /// With --explain: codes for frames, which have no tokens.
-    #[arg(long, value_name = "K", requires = "explain", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    codes: u16,
+    #[command(flatten)]
+    explaining: Explaining,
     /// One JSON object a sound on standard output.
     #[arg(long)]
     json: bool,
@@ -105,13 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::refused(format!("stopped: `{}` is written down to {until:.1} s", audio.display())));
         }
     }
-    match &arguments.explain {
-        Some(page) => {
-            let choices = Choices { n_codes: arguments.codes.into(), ..Choices::default() };
-            explain_files::write(&arguments.model, &arguments.audio, &choices, page)
-        }
-        None => Ok(()),
-    }
+    arguments.explaining.write(&arguments.model, &arguments.audio)
 }
 
 /// The file that each sound is written to; none without a folder for them.

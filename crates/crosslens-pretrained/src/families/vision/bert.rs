@@ -16,7 +16,7 @@ pub(super) fn read(weights: &mut Weights, side: &str, config: &Fields, d_asked: 
     let size = |field, otherwise| config.size(field, Some(otherwise));
     let (d, n_words, d_feed) = (size("hidden_size", 768)?, size("vocab_size", 30522)?, size("intermediate_size", 3072)?);
     let (n_layers, n_heads) = (size("num_hidden_layers", 12)?, size("num_attention_heads", 12)?);
-    let d_head = d_head(config, "num_attention_heads", n_heads, d)?;
+    let d_head = d_head(config, "num_attention_heads", n_heads, ("hidden_size", d))?;
     let kind = config.text("position_embedding_type", "absolute")?;
     if kind != "absolute" {
         return Err(config.wrong("position_embedding_type", format!("is `{kind}`; known is absolute")));

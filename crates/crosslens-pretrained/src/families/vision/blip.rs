@@ -50,7 +50,7 @@ fn vision(weights: &mut Weights, config: &Fields) -> Result<Stack, PretrainedErr
     let size = |field, otherwise| config.size(field, Some(otherwise));
     let (d, d_feed) = (size("hidden_size", 768)?, size("intermediate_size", 3072)?);
     let (n_layers, n_heads) = (size("num_hidden_layers", 12)?, size("num_attention_heads", 12)?);
-    let d_head = d_head(config, "num_attention_heads", n_heads, d)?;
+    let d_head = d_head(config, "num_attention_heads", n_heads, ("hidden_size", d))?;
     let act = activation(config, "hidden_act", "gelu")?;
     let epsilon = epsilon(config, "layer_norm_eps", 1e-5)?;
     let frame = encoder::frame(config, 384)?;

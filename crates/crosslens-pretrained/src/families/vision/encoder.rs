@@ -49,7 +49,7 @@ pub(super) fn vit(weights: &mut Weights, config: &Fields, kind: Kind) -> Result<
     let size = |field, otherwise| config.size(field, Some(otherwise));
     let is_beit = kind == Kind::Beit;
     let (d, n_heads, n_layers) = (size("hidden_size", 768)?, size("num_attention_heads", 12)?, size("num_hidden_layers", 12)?);
-    d_head(config, "num_attention_heads", n_heads, d)?;
+    d_head(config, "num_attention_heads", n_heads, ("hidden_size", d))?;
     let shape = Shape {
         n_heads,
         epsilon: epsilon(config, "layer_norm_eps", 1e-12)?,

@@ -16,7 +16,7 @@ pub(super) fn read(weights: &mut Weights, side: &str, config: &Fields, d_asked: 
     let size = |field, otherwise| config.size(field, Some(otherwise));
     let (d, n_words, n_positions) = (size("n_embd", 768)?, size("vocab_size", 50257)?, size("n_positions", 1024)?);
     let (n_layers, n_heads, d_feed) = (size("n_layer", 12)?, size("n_head", 12)?, size("n_inner", 4 * d)?);
-    let d_head = d_head(config, "n_head", n_heads, d)?;
+    let d_head = d_head(config, "n_head", n_heads, ("n_embd", d))?;
     if d_asked != d {
         return Err(config.wrong("cross_attention_hidden_size", format!("is {d_asked}; GPT-2 asks states of its own {d} dimensions")));
     }

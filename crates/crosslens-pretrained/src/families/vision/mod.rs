@@ -9,11 +9,11 @@ mod trocr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::Family;
+use super::{Family, activation, d_head};
 use crate::PretrainedError;
 use crate::fields::Fields;
 use crate::generation::Generation;
-use crate::layers::{Activation, Linear, Table};
+use crate::layers::{Linear, Table};
 use crate::model::{Model, Readout};
 use crate::stack::{Ending, Stack};
 use crate::weights::Weights;
@@ -79,20 +79,6 @@ fn model(folder: &Path, family: Family, (encoder, writer): (Stack, Writer), gene
     let Writer { stack: decoder, table, bias } = writer;
     let readout = Readout { table, bias, scale: 1.0, head: OnceLock::new() };
     Model { folder: folder.to_owned(), family, encoder, decoder, readout, generation, weights }
-}
-
-/// The function that a field names.
-fn activation(config: &Fields, field: &str, otherwise: &str) -> Result<Activation, PretrainedError> {
-    let name = config.text(field, otherwise)?;
-    Activation::named(name).ok_or_else(|| config.wrong(field, format!("is `{name}`; known are {}", Activation::KNOWN)))
-}
-
-/// Dimensions of a head.
-fn d_head(config: &Fields, field: &str, n_heads: usize, d: usize) -> Result<usize, PretrainedError> {
-    if d.is_multiple_of(n_heads) {
-        return Ok(d / n_heads);
-    }
-    Err(config.wrong(field, format!("is {n_heads}, which does not divide {d} dimensions")))
 }
 
 fn epsilon(config: &Fields, field: &str, otherwise: f64) -> Result<f32, PretrainedError> {
