@@ -65,7 +65,8 @@ fn a_demo_of_one_network_is_found_again_and_started_over() {
     let first = succeed(folder, &demo);
     let text = shown(&first);
     for part in [
-        "AO on one-to-one: 100 % of phrases right",
+        "  AO on one-to-one: ",
+        "% by step",
         "look at them: my demo/report.html",
         "crosslens explain 'my demo/one-to-one-ao' --samples 200 --control",
         "crosslens attend 'my demo/one-to-one-ao' --terms",
