@@ -12,6 +12,11 @@ const ORIGINS = {
   new: "not in the paper",
   untested: "not tested here",
 };
+const PROOFS = {
+  causal: "Networks were run with something changed",
+  method: "No network was changed, since it is about how things are measured",
+  states: "No network was changed, since it is about what states are like",
+};
 const FILTERS = [["", "all"], ["yes", "holds"], ["no", "does not hold"]];
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [420, 210, 46, 38, 12, 12];
 
@@ -26,21 +31,23 @@ export async function claimsView(main, context) {
   fill(main,
     heading("Claims", downloads(() => "claims", { data: () => all, rows })),
     el("p", { class: "lead" }, el("strong", { id: "held" }, `${all.held} of ${all.of} claims hold`), all.quick ? ", tested on fewer and shorter sentences." : ", each on every seed.",
-      " A claim holds only if the networks do their task, the shares say so and running them with changed attention agrees."),
+      " A claim holds only if its networks do their task and every number it asks for comes out. Each says whether networks were also run with something changed."),
     el("div", { class: "bar" }, choice("Which claims", FILTERS, wanted, (value) => change({ holds: value || null }))),
-    el("div", { class: "charts claims" }, shown.map(card)),
+    el("div", { class: "charts claims" }, shown.map((claim) => card(claim, all.networks))),
     missed(all),
     explain("What am I looking at?", el("p", {}, "Every claim is one number from networks trained for it, with the floor it has to reach. Mean and spread are over seeds; networks that did not learn their task are listed and replaced at most twice. Claims that failed stay here with their numbers.")));
 }
 
-function card(claim) {
+function card(claim, networks) {
   const paint = colours();
   const verdict = claim.origin === "untested" ? "not tested" : claim.holds ? "holds" : "does not hold";
   const chip = claim.origin === "untested" ? paint.muted : claim.holds ? paint.parts[0] : paint.parts[1];
   return el("article", { class: "card", "aria-label": claim.id, "data-claim": claim.id },
     el("h2", {}, claim.claim),
     el("p", {}, el("span", { class: "chip", style: { "--chip": chip } }, verdict), " ", result(claim)),
+    unlearnt(claim, networks),
     el("p", { class: "muted" }, el("code", {}, claim.id), ` · ${ORIGINS[claim.origin] ?? claim.origin}`, claim.remark && `: ${claim.remark}`),
+    proof(claim),
     claim.figure && el("figure", {}, draw(claim.figure), legend(claim.figure), el("figcaption", { class: "muted" }, claim.figure.caption)),
     claim.seeds.length > 0 && el("details", { class: "explain" }, el("summary", {}, "Every number"), el("div", { class: "table-scroll" }, checks(claim))));
 }
@@ -49,12 +56,39 @@ function card(claim) {
 function result(claim) {
   if (claim.value === null) return "";
   const spread = claim.seeds.length > 1 ? ` ± ${shortly(claim.spread)}` : "";
-  return `${claim.what}: ${shortly(claim.value)}${spread}; ${claim.bound === "at-most" ? "at most" : "at least"} ${shortly(claim.floor)} asked for`;
+  return `${claim.what}: ${shortly(claim.value)}${spread}; ${claim.bound === "at-most" ? "at most" : "at least"} ${exactly(claim.floor)} asked for`;
 }
 
+/** By seed, the networks that should do their task and do not: then no number counts. */
+function unlearnt(claim, networks) {
+  const about = (id) => networks.find((network) => network.network === id)?.about ?? id;
+  return claim.seeds.map((seed, place) => seed.missed.length > 0 &&
+    el("p", { class: "missed" }, `Seed ${place + 1}: nothing is judged by networks that do not do their task: ${seed.missed.map(about).join("; ")}.`));
+}
+
+/** What a claim rests on once its networks do their task. */
+function proof(claim) {
+  if (!claim.proof) return null;
+  return el("p", { class: "muted proof" }, `${PROOFS[claim.proof] ?? claim.proof}`, claim.proof_reason && `: ${claim.proof_reason}`, ".");
+}
+
+/** Three digits, or an exponent for what is tiny. */
 function shortly(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  return Math.abs(value) >= 100 ? number(value, 0) : Math.abs(value) >= 10 ? number(value, 1) : number(value, 3);
+  const size = Math.abs(value);
+  if (size !== 0 && size < 1e-3) return value.toExponential(0).replace(/^-/, "−");
+  return number(value, size >= 100 || (Number.isInteger(value) && size >= 2) ? 0 : 3);
+}
+
+/** What is asked for, with no digit lost. */
+function exactly(value) {
+  if (!Number.isFinite(value)) return "–";
+  return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);
+}
+
+/** A number beside an axis, without zeros at its end. */
+function tick(value) {
+  return shortly(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
 function checks(claim) {
@@ -65,7 +99,7 @@ function checks(claim) {
 
 function asked(check) {
   if (check.floor === null || check.floor === undefined) return "reported";
-  return check.bound === "at-most" ? `≤ ${shortly(check.floor)}` : check.bound === "at-least" ? `≥ ${shortly(check.floor)}` : "reported";
+  return check.bound === "at-most" ? `≤ ${exactly(check.floor)}` : check.bound === "at-least" ? `≥ ${exactly(check.floor)}` : "reported";
 }
 
 /** The networks that did not learn their task. */
@@ -135,7 +169,7 @@ function axes(root, figure, { low, high, first, last, x, y, isBars }) {
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     const value = low + part * (high - low);
     root.append(svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value), stroke: faint }));
-    text({ x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, shortly(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
+    text({ x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, tick(value));
   }
   if (isBars) {
     const every = Math.ceil(figure.labels.length / 8);
@@ -143,7 +177,7 @@ function axes(root, figure, { low, high, first, last, x, y, isBars }) {
       if (place % every === 0) text({ x: x(place), y: HEIGHT - BOTTOM + 14, "text-anchor": "middle" }, label.length > 14 ? `${label.slice(0, 13)}…` : label);
     });
   } else {
-    for (const part of [0, 0.5, 1]) text({ x: x(first + part * (last - first)), y: HEIGHT - BOTTOM + 14, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" }, shortly(first + part * (last - first)));
+    for (const part of [0, 0.5, 1]) text({ x: x(first + part * (last - first)), y: HEIGHT - BOTTOM + 14, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" }, tick(first + part * (last - first)));
   }
   text({ x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, isBars ? figure.y : figure.x);
   if (!isBars) text({ x: 11, y: (TOP + HEIGHT - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 11 ${(TOP + HEIGHT - BOTTOM) / 2})` }, figure.y);

@@ -4,34 +4,54 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{ExplainError, Explained, Options, SaveError};
 use crosslens_analysis::page::{Page, PageError};
+use crosslens_analysis::replace_file;
 use crosslens_analysis::report::Report;
 use crosslens_nets::train::{Ending, Event, Run, RunConfig, RunFolder, Wish};
 
+use crate::cost::cost;
 use crate::recipes::RECIPES;
 use crate::recorder::{RecordedTrainError, train};
 use crate::reproduce::{Watch, Work};
 use crate::{ImportedOptions, OpenError, Sentences, ShowError, ShowOptions, TrainedModel};
 
 /// One network of the demo.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct DemoNetwork {
-    /// The recipe, and the folder it is kept in.
-    pub recipe: &'static str,
+    /// What it is called, and the folder it is kept in.
+    pub name: &'static str,
     /// What it is.
     pub about: &'static str,
+    /// How it is trained.
+    pub config: RunConfig,
 }
 
-/// In the order of the story.
-pub const NETWORKS: &[DemoNetwork] = &[
-    DemoNetwork { recipe: "one-to-one-aed", about: "AED on one-to-one" },
-    DemoNetwork { recipe: "one-to-one-ao", about: "AO on one-to-one" },
-    DemoNetwork { recipe: "one-to-one-ved", about: "VED on short one-to-one" },
-    DemoNetwork { recipe: "escan-bahdanau", about: "Bahdanau on eSCAN" },
-    DemoNetwork { recipe: "escan-luong", about: "Luong on eSCAN" },
-    DemoNetwork { recipe: "escan-aed", about: "AED on eSCAN" },
-    DemoNetwork { recipe: "escan-ao", about: "AO on the small eSCAN" },
+/// Recipes and what they are, in the order of the story.
+const NETWORKS: [(&str, &str); 7] = [
+    ("one-to-one-aed", "AED on one-to-one"),
+    ("one-to-one-ao", "AO on one-to-one"),
+    ("one-to-one-ved", "VED on short one-to-one"),
+    ("escan-bahdanau", "Bahdanau on eSCAN"),
+    ("escan-luong", "Luong on eSCAN"),
+    ("escan-aed", "AED on eSCAN"),
+    ("escan-ao", "AO on the small eSCAN"),
 ];
+/// What they are called.
+pub const NAMES: [&str; NETWORKS.len()] = {
+    let mut names = [""; NETWORKS.len()];
+    let mut place = 0;
+    while place < names.len() {
+        names[place] = NETWORKS[place].0;
+        place += 1;
+    }
+    names
+};
 
+/// The page, in the folder of the demo.
+pub const PAGE_FILE: &str = "report.html";
+/// What says that the demo made a run: its configuration, beside it. A run that somebody trained further or anew differs from it.
+const MARK_FILE: &str = "demo.json";
+/// Largest mark that is read.
+const MAX_MARK_BYTES: u64 = 1 << 20;
 /// Fresh sentences each is explained on, and those it is run again on.
 const N_SENTENCES: u64 = 500;
 const N_CAUSAL: u64 = 200;
@@ -58,6 +78,20 @@ pub enum DemoError {
     /// A report cannot be written.
     #[error(transparent)]
     Save(#[from] SaveError),
+    /// Something the demo would replace and did not make.
+    #[error("`{path}` is there already, and this demo did not make it")]
+    Foreign {
+        /// The run's folder or the page.
+        path: PathBuf,
+    },
+    /// A run cannot be marked as the demo's.
+    #[error("cannot write `{path}`")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// An older result cannot be removed.
     #[error("cannot remove `{path}`")]
     Remove {
@@ -90,15 +124,38 @@ pub struct Shown {
     pub is_found: bool,
 }
 
-/// Trains and explains what is missing in `folder`; `is_fresh` starts over.
-pub fn demo(folder: &Path, is_fresh: bool, n_threads: usize, watch: &mut Watch<'_>) -> Result<Vec<Shown>, DemoError> {
-    let mut shown = Vec::with_capacity(NETWORKS.len());
-    for (place, &network) in NETWORKS.iter().enumerate() {
-        let at = folder.join(network.recipe);
-        let config = config(network);
-        let found = if is_fresh { None } else { find(&at, &config) };
+/// All networks of the demo: the recipes, which stop before their last step where they are done.
+pub fn networks() -> Vec<DemoNetwork> {
+    let network = |(name, about): (&'static str, &'static str)| {
+        let recipe = RECIPES.iter().find(|recipe| recipe.name == name).expect("the demo shows shipped recipes: built in the tests");
+        let mut config = recipe.config();
+        config.training.stop_at = 1.0;
+        DemoNetwork { name, about, config }
+    };
+    NETWORKS.into_iter().map(network).collect()
+}
+
+/// What each costs to train, in any unit.
+pub fn costs(networks: &[DemoNetwork]) -> Vec<f64> {
+    networks.iter().map(|network| cost(&network.config)).collect()
+}
+
+/// Trains and explains what is missing in `folder`; `is_fresh` starts over. What the demo did not make is never replaced.
+pub fn demo(
+    networks: &[DemoNetwork],
+    folder: &Path,
+    is_fresh: bool,
+    n_threads: usize,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Shown>, DemoError> {
+    check_is_ours(networks, folder)?;
+    let mut shown = Vec::with_capacity(networks.len());
+    for (place, network) in networks.iter().enumerate() {
+        let at = folder.join(network.name);
+        let config = &network.config;
+        let found = if is_fresh { None } else { find(&at, config) };
         let is_found = found.is_some();
-        let work = Work::Network { number: place + 1, of: NETWORKS.len(), about: network.about, seed: config.seed, is_found };
+        let work = Work::Network { number: place + 1, of: networks.len(), about: network.about, seed: config.seed, is_found };
         if watch(work) == Wish::Stop {
             return Err(DemoError::Interrupted);
         }
@@ -106,29 +163,58 @@ pub fn demo(folder: &Path, is_fresh: bool, n_threads: usize, watch: &mut Watch<'
             Some(report) => report,
             None => study(&at, config, is_fresh, n_threads, watch)?,
         };
-        shown.push(Shown { network, folder: at, report, is_found });
+        shown.push(Shown { network: network.clone(), folder: at, report, is_found });
     }
     Ok(shown)
 }
 
-/// Writes a page with all of them in it; returns its size in bytes.
-pub fn write_page(shown: &[Shown], path: &Path) -> Result<u64, DemoError> {
+/// Writes a page with all of them in it to the folder of the demo; returns where it is.
+pub fn write_page(shown: &[Shown], folder: &Path) -> Result<PathBuf, DemoError> {
     let options = ShowOptions { n_sentences: N_SENTENCES, seed: FRESH, imported: ImportedOptions::default(), explain: Options::default() };
-    let mut page = Page::new().title("How seven networks attend");
+    let mut page = Page::new().title("How these networks attend");
     for network in shown {
         let mut on_page = crate::Shown::open(&network.folder.join(REPORT_FILE), &options, &mut |_| ())?;
         on_page.name = network.network.about.to_owned();
         page = on_page.on(page);
     }
-    Ok(page.write(path)?)
+    let path = folder.join(PAGE_FILE);
+    page.write(&path)?;
+    Ok(path)
 }
 
-/// The recipe's configuration; networks that are done before its last step stop there.
-fn config(network: DemoNetwork) -> RunConfig {
-    let recipe = RECIPES.iter().find(|recipe| recipe.name == network.recipe).expect("the demo shows shipped recipes");
-    let mut config = recipe.config();
-    config.training.stop_at = 1.0;
-    config
+/// Before any work: every run that might be replaced, and the page, was made by a demo.
+fn check_is_ours(networks: &[DemoNetwork], folder: &Path) -> Result<(), DemoError> {
+    for network in networks {
+        let path = folder.join(network.name);
+        if !RunFolder::at(&path).is_empty() && !is_ours(&path) {
+            return Err(DemoError::Foreign { path });
+        }
+    }
+    let path = folder.join(PAGE_FILE);
+    let is_beside_ours = || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| is_ours(&entry.path())));
+    if path.exists() && !is_beside_ours() { Err(DemoError::Foreign { path }) } else { Ok(()) }
+}
+
+/// Whether a folder holds a run that the demo began, as it began it.
+fn is_ours(folder: &Path) -> bool {
+    let run = RunFolder::at(folder);
+    read_mark(folder).is_some_and(|made| !run.holds_run() || run.read_config().is_ok_and(|kept| kept == made))
+}
+
+fn read_mark(folder: &Path) -> Option<RunConfig> {
+    let path = folder.join(MARK_FILE);
+    let is_small = std::fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_MARK_BYTES);
+    if is_small { serde_json::from_slice(&std::fs::read(&path).ok()?).ok() } else { None }
+}
+
+fn write_mark(folder: &Path, config: &RunConfig) -> Result<(), DemoError> {
+    let path = folder.join(MARK_FILE);
+    let text = serde_json::to_vec_pretty(config).expect("a configuration is tables of plain values");
+    let write = || {
+        std::fs::create_dir_all(folder)?;
+        replace_file(&path, |file| file.write_all(&text))
+    };
+    write().map_err(|source| DemoError::Write { path: path.clone(), source })
 }
 
 /// The report of an earlier call, if it is whole and of the same configuration.
@@ -138,16 +224,17 @@ fn find(folder: &Path, config: &RunConfig) -> Option<Report> {
     if is_same { Report::load(&path).ok() } else { None }
 }
 
-fn study(folder: &Path, config: RunConfig, is_fresh: bool, n_threads: usize, watch: &mut Watch<'_>) -> Result<Report, DemoError> {
+fn study(folder: &Path, config: &RunConfig, is_fresh: bool, n_threads: usize, watch: &mut Watch<'_>) -> Result<Report, DemoError> {
+    let run_folder = RunFolder::at(folder);
+    let is_same = run_folder.holds_checkpoint() && run_folder.read_config().is_ok_and(|kept| kept == *config);
+    let run = Run::prepare(config.clone(), run_folder).map_err(|error| RecordedTrainError::Train(error.into()))?;
+    write_mark(folder, config)?;
     // A report that is there belongs to the run that is about to be replaced.
     let old = folder.join(REPORT_FILE);
     match std::fs::remove_file(&old) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(DemoError::Remove { path: old, source }),
         _ => {}
     }
-    let run_folder = RunFolder::at(folder);
-    let is_same = run_folder.holds_checkpoint() && run_folder.read_config().is_ok_and(|kept| kept == config);
-    let run = Run::prepare(config, run_folder).map_err(|error| RecordedTrainError::Train(error.into()))?;
     let trained = train(&run, n_threads, is_same && !is_fresh, &mut |event: Event<'_>| watch(Work::Training(event)))?;
     if trained.ending == Ending::Interrupted {
         return Err(DemoError::Interrupted);
@@ -199,9 +286,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_network_of_the_demo_is_a_recipe() {
-        for network in NETWORKS {
-            config(*network).check().expect("a shipped recipe");
+    fn every_network_of_the_demo_is_a_recipe_and_its_mark_can_be_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let all = networks();
+        assert_eq!(all.iter().map(|network| network.name).collect::<Vec<_>>(), NAMES);
+        for network in &all {
+            network.config.check().expect("a shipped recipe");
+            write_mark(folder.path(), &network.config).expect("writable");
+            assert_eq!(read_mark(folder.path()).as_ref(), Some(&network.config), "{}", network.name);
         }
     }
 }

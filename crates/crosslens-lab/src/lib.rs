@@ -3,6 +3,7 @@
 mod aligning;
 mod attending;
 mod captioning;
+mod cost;
 pub mod demo;
 mod explaining;
 mod fitting;

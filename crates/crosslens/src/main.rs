@@ -2,6 +2,8 @@
 
 mod choices;
 mod commands;
+#[cfg(test)]
+mod documented;
 mod failure;
 mod interrupt;
 mod machine;

@@ -223,42 +223,72 @@ impl Drop for SecondBar {
 }
 
 /// A bar over several networks, trained and explained one after the other.
+///
+/// Its ticks are expected time: a network that trains for a minute gets as much of the bar as sixty that train for a second. What turns out
+/// not to be needed (a network found, one that is done before its last step) leaves the bar, so what is left is never counted as done.
 pub(crate) struct NetworkBar {
     bar: ProgressBar,
-    /// Where the network at hand begins.
-    begin: u64,
+    /// Ticks by network.
+    costs: Vec<u64>,
     about: String,
+    /// Ticks of the network at hand, and of all after it.
+    cost: u64,
+    later: u64,
+    /// Updates that were made before.
+    resumed_at: u64,
+    /// From where to where the bar goes with the work at hand.
+    begin: u64,
+    end: u64,
+    /// How far the pass over sentences at hand is, once the network is explained.
+    pass: Option<f64>,
 }
 
-/// Of the bar for one network, and of that what explaining takes.
-const PER_NETWORK: u64 = 1000;
-const EXPLAINING: u64 = 100;
+/// The whole bar.
+const TICKS: f64 = 100_000.0;
+/// Of a network's ticks those for training; the rest is for explaining.
+const TRAINING: f64 = 0.9;
 
 impl NetworkBar {
-    pub(crate) fn new() -> Self {
+    /// `costs` says what each network costs, in any unit.
+    pub(crate) fn new(costs: &[f64]) -> Self {
         const TEMPLATE: &str = "{bar:30} {percent} %, {eta} left  {msg}";
         let bar = ProgressBar::no_length();
         bar.set_style(ProgressStyle::with_template(TEMPLATE).expect("the template is written here").progress_chars("━╸ "));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, begin: 0, about: String::new() }
+        Self::on(bar, costs)
+    }
+
+    fn on(bar: ProgressBar, costs: &[f64]) -> Self {
+        let total: f64 = costs.iter().sum();
+        let costs = costs.iter().map(|cost| (TICKS * cost / total).max(1.0) as u64).collect();
+        Self { bar, costs, about: String::new(), cost: 0, later: 0, resumed_at: 0, begin: 0, end: 0, pass: None }
     }
 
     pub(crate) fn show(&mut self, work: Work<'_>) -> Wish {
         match work {
-            Work::Network { number, of, about, seed, .. } => {
-                self.bar.set_length(of as u64 * PER_NETWORK);
-                self.begin = (number as u64 - 1) * PER_NETWORK;
-                self.bar.set_position(self.begin);
+            Work::Network { number, of, about, seed, is_found } => {
                 self.about = format!("{number}/{of} {about}, seed {seed}");
                 self.bar.set_message(self.about.clone());
+                let cost = number.checked_sub(1).and_then(|place| self.costs.get(place)).copied().unwrap_or_default();
+                self.cost = if is_found { 0 } else { cost };
+                self.later = self.costs.iter().skip(number).sum();
+                self.pass = None;
+                self.expect(self.cost as f64);
             }
-            Work::Training(Event::Started { steps, step, .. }) => self.train(step, steps),
+            Work::Training(Event::Started { steps, step, .. }) => {
+                self.resumed_at = step;
+                self.expect(self.cost as f64 * (1.0 - TRAINING * share(step, steps)));
+            }
             Work::Training(Event::Evaluated(metrics)) => {
                 self.bar.set_message(format!("{}: phrases right {:.1} %", self.about, 100.0 * metrics.phrase_accuracy));
             }
-            Work::Training(Event::Updated { step, steps, .. }) => self.train(step, steps),
+            Work::Training(Event::Updated { step, steps, .. }) => {
+                let explaining = self.cost as f64 * (1.0 - TRAINING);
+                let done = share(step.saturating_sub(self.resumed_at), steps.saturating_sub(self.resumed_at));
+                self.advance(done * ((self.end - self.begin) as f64 - explaining));
+            }
             Work::Explaining(progress) => {
-                self.bar.set_position(self.begin + PER_NETWORK - EXPLAINING + EXPLAINING * progress.done / progress.total.max(1));
+                self.explain(share(progress.done, progress.total));
                 self.bar.set_message(format!("{}: explaining", self.about));
             }
             Work::Missed { about, seed, phrase_accuracy, is_replaced } => {
@@ -271,13 +301,129 @@ impl NetworkBar {
         if interrupt::asked() { Wish::Stop } else { Wish::GoOn }
     }
 
-    fn train(&self, step: u64, steps: u64) {
-        self.bar.set_position(self.begin + (PER_NETWORK - EXPLAINING) * step / steps.max(1));
+    /// From here on, so many ticks for the network at hand.
+    fn expect(&mut self, ticks: f64) {
+        self.begin = self.bar.position();
+        self.end = self.begin + ticks as u64;
+        self.bar.set_length(self.end + self.later);
     }
+
+    /// So many ticks of what was expected are done.
+    fn advance(&self, ticks: f64) {
+        self.bar.set_position((self.begin + ticks.max(0.0) as u64).min(self.end));
+    }
+
+    /// Nobody says how many passes over the sentences there will be: each takes half of what is left.
+    fn explain(&mut self, done: f64) {
+        match self.pass {
+            None => self.expect(self.cost as f64 * (1.0 - TRAINING)),
+            Some(before) if done < before => self.begin = self.bar.position(),
+            Some(_) => {}
+        }
+        self.pass = Some(done);
+        self.advance(done * (self.end - self.begin) as f64 / 2.0);
+    }
+}
+
+/// How much of it is done, from 0 to 1.
+fn share(done: u64, of: u64) -> f64 {
+    (done as f64 / of.max(1) as f64).min(1.0)
 }
 
 impl Drop for NetworkBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(number: usize, is_found: bool) -> Work<'static> {
+        Work::Network { number, of: 3, about: "AED", seed: 1, is_found }
+    }
+
+    fn updated(step: u64) -> Work<'static> {
+        Work::Training(Event::Updated { step, steps: 100, loss: 1.0, weights: &[] })
+    }
+
+    fn started(step: u64) -> Work<'static> {
+        Work::Training(Event::Started { step, steps: 100, parameters: 1, weights: &[] })
+    }
+
+    fn explaining(done: u64) -> Work<'static> {
+        Work::Explaining(Progress { phase: Phase::Splitting, done, total: 10 })
+    }
+
+    /// Shows it and gives position and length in hundredths of the costs 10, 80 and 10, which are `TICKS` in all.
+    fn shown(bar: &mut NetworkBar, work: Work<'static>) -> (u64, u64) {
+        assert_eq!(bar.show(work), Wish::GoOn);
+        let hundredths = |ticks: u64| (100.0 * ticks as f64 / TICKS).round() as u64;
+        (hundredths(bar.bar.position()), hundredths(bar.bar.length().expect("it was set")))
+    }
+
+    fn hidden() -> NetworkBar {
+        NetworkBar::on(ProgressBar::hidden(), &[1.0, 8.0, 1.0])
+    }
+
+    /// The second of three takes eight tenths of the time, and so eight tenths of the bar: half of its updates are .9 · 80 / 2 = 36 of it.
+    #[test]
+    fn a_network_gets_as_much_of_the_bar_as_it_costs() {
+        let mut bar = hidden();
+        assert_eq!(shown(&mut bar, network(1, false)), (0, 100));
+        shown(&mut bar, started(0));
+        assert_eq!(shown(&mut bar, updated(100)), (9, 100));
+        // All of it but what no pass was needed for: the bar is that much shorter.
+        let (position, _) = shown(&mut bar, explaining(10));
+        let (begun, length) = shown(&mut bar, network(2, false));
+        assert_eq!((begun, length), (position, position + 90));
+        shown(&mut bar, started(0));
+        assert_eq!(shown(&mut bar, updated(50)), (begun + 36, length));
+    }
+
+    #[test]
+    fn the_bar_never_goes_back_however_often_a_network_is_explained() {
+        let mut bar = hidden();
+        shown(&mut bar, network(1, true));
+        shown(&mut bar, network(2, false));
+        shown(&mut bar, started(0));
+        let (mut before, length) = shown(&mut bar, updated(100));
+        assert_eq!((before, length), (72, 90), "what was found is no part of it");
+        for pass in 0..6 {
+            for done in [1, 5, 10] {
+                let (now, length) = shown(&mut bar, explaining(done));
+                assert!(now >= before && now <= 80 && length == 90, "pass {pass}: {before}, then {now} of {length}");
+                before = now;
+            }
+        }
+        assert!(before >= 79, "six passes come near the end, not to {before}");
+    }
+
+    #[test]
+    fn what_is_not_needed_is_not_counted_as_done() {
+        let mut bar = hidden();
+        shown(&mut bar, network(1, true));
+        assert_eq!(shown(&mut bar, network(2, false)), (0, 90));
+        // Resumed after half of its updates: 8 for explaining and 36 for the other half are left of its 80.
+        assert_eq!(shown(&mut bar, started(50)), (0, 54));
+        assert_eq!(shown(&mut bar, updated(75)), (18, 54));
+        // It stops there, done before its last update.
+        assert_eq!(shown(&mut bar, explaining(0)), (18, 36));
+        // It missed the gate: another seed is as much again.
+        assert_eq!(shown(&mut bar, network(2, false)), (18, 108));
+        shown(&mut bar, started(0));
+        assert_eq!(shown(&mut bar, updated(100)), (90, 108));
+        assert_eq!(shown(&mut bar, network(3, true)), (90, 90));
+    }
+
+    #[test]
+    fn a_network_nobody_counted_on_breaks_nothing() {
+        let mut bar = NetworkBar::on(ProgressBar::hidden(), &[]);
+        bar.show(network(1, false));
+        bar.show(started(0));
+        bar.show(updated(50));
+        bar.show(explaining(5));
+        assert_eq!(bar.bar.position(), 0);
     }
 }

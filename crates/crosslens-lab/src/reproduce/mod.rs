@@ -31,6 +31,7 @@ pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
 pub use specimens::{SPECIMENS, Scale, Specimen};
 pub use study::{GATE, Notes, Study, StudyError, StudySamples};
 
+use crate::cost::cost;
 use crate::recorder::RecordedTrainError;
 use crate::{OpenError, ShowError};
 use collection::Collection;
@@ -120,14 +121,24 @@ pub fn choose(options: &ReproduceOptions) -> Result<Vec<&'static Claim>, Reprodu
     Ok(CLAIMS.iter().filter(is_chosen).collect())
 }
 
+/// What each network costs to train, in any unit, in the order they are taken up.
+pub fn costs(options: &ReproduceOptions) -> Result<Vec<f64>, ReproduceError> {
+    let of = |specimen: &&'static Specimen| cost(&specimen.config_on(options.corpus.as_ref(), options.scale, FIRST_SEED));
+    Ok(wanted(&choose(options)?).iter().map(of).collect::<Vec<f64>>().repeat(options.seeds))
+}
+
+/// The networks that claims are about, in the order of the registry.
+fn wanted(claims: &[&Claim]) -> Vec<&'static Specimen> {
+    SPECIMENS.iter().filter(|specimen| claims.iter().any(|claim| claim.networks.contains(&specimen.id))).collect()
+}
+
 /// Trains what is missing, tests every claim asked for and writes `reproduce.json` to the folder.
 pub fn reproduce<'a>(options: &ReproduceOptions, watch: &'a mut Watch<'a>) -> Result<Reproduction, ReproduceError> {
     let claims = choose(options)?;
     if options.seeds == 0 {
         return Err(ReproduceError::NoSeed);
     }
-    let wanted: Vec<&'static Specimen> =
-        SPECIMENS.iter().filter(|specimen| claims.iter().any(|claim| claim.networks.contains(&specimen.id))).collect();
+    let wanted = wanted(&claims);
     let networks = options.out.join("networks");
     create(&networks)?;
     let mut collection = Collection::new(&networks, options, wanted.len() * options.seeds, watch);

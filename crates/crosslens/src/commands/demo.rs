@@ -1,6 +1,7 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crosslens_lab::demo::{DemoError, demo, write_page};
+use clap::builder::PossibleValuesParser;
+use crosslens_lab::demo::{DemoError, NAMES, Shown, costs, demo, networks, write_page};
 
 use crate::failure::Failure;
 use crate::progress::NetworkBar;
@@ -16,42 +17,47 @@ pub(crate) struct Arguments {
     /// Without a command: where the demo is kept.
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     out: PathBuf,
+    /// Without a command: only this network; may be given several times.
+    #[arg(long, value_name = "NETWORK", value_parser = PossibleValuesParser::new(NAMES))]
+    only: Vec<String>,
 }
 
 const FOLDER: &str = "crosslens-demo";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupt::listen();
-    let mut bar = NetworkBar::new();
-    let shown = demo(&arguments.out, arguments.fresh, 0, &mut |work| bar.show(work))?;
+    let mut networks = networks();
+    networks.retain(|network| arguments.only.is_empty() || arguments.only.iter().any(|name| name == network.name));
+    let mut bar = NetworkBar::new(&costs(&networks));
+    let shown = demo(&networks, &arguments.out, arguments.fresh, 0, &mut |work| bar.show(work))?;
     drop(bar);
     let folder = arguments.out.display();
     if shown.iter().all(|shown| shown.is_found) {
         output::note(&format!("found in {folder}; --fresh trains everything again"));
     }
-    output::result("How seven networks attend:");
+    output::result("How these networks attend:");
     shown.iter().for_each(|shown| output::result(&format!("  {}", shown.line())));
-    let page = arguments.out.join("report.html");
-    write_page(&shown, &page)?;
+    let page = write_page(&shown, &arguments.out)?;
     output::note(&format!("look at them: {} (one file, no network needed); runs and reports are in {folder}", page.display()));
     output::note("next:");
-    next_commands(&folder.to_string()).iter().for_each(|command| output::note(&format!("  crosslens {command}")));
+    let attend = |shown: &&Shown| !shown.report.sites.is_empty();
+    let folders: Vec<&Path> = shown.iter().filter(attend).map(|shown| shown.folder.as_path()).collect();
+    next_commands(&folders).iter().for_each(|command| output::note(&format!("  crosslens {command}")));
     Ok(())
 }
 
-/// What to try after the demo.
-fn next_commands(folder: &str) -> [String; 3] {
-    [
-        format!("explain {folder}/escan-aed --samples 200 --control"),
-        format!("attend {folder}/one-to-one-aed --terms --out attention.npz"),
-        "reproduce --quick".into(),
-    ]
+/// What to try after the demo, on networks that attend.
+fn next_commands(folders: &[&Path]) -> Vec<String> {
+    let explain = folders.last().map(|folder| format!("explain {} --samples 200 --control", output::quoted(folder)));
+    let attend = folders.first().map(|folder| format!("attend {} --terms --out attention.npz", output::quoted(folder)));
+    [explain, attend, Some("reproduce --quick".into())].into_iter().flatten().collect()
 }
 
 impl From<DemoError> for Failure {
     fn from(error: DemoError) -> Self {
         match error {
             DemoError::Interrupted => Self::refused(error.to_string()).hint("crosslens goes on"),
+            DemoError::Foreign { .. } => Self::refused(error.to_string()).hint("another --out, or move it away"),
             DemoError::Train(error) => error.into(),
             DemoError::Open(error) => error.into(),
             DemoError::Show(error) => error.into(),
@@ -63,15 +69,27 @@ impl From<DemoError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::Parser;
 
     use super::next_commands;
 
     #[test]
     fn the_commands_to_try_next_are_commands() {
-        for command in next_commands("crosslens-demo") {
+        let commands = next_commands(&[Path::new("crosslens-demo/one-to-one-aed"), Path::new("crosslens-demo/escan-ao")]);
+        assert_eq!(commands.len(), 3);
+        for command in commands {
             let words = std::iter::once("crosslens").chain(command.split(' '));
             assert!(crate::Arguments::try_parse_from(words).is_ok(), "{command}");
         }
+    }
+
+    #[test]
+    fn folders_with_blanks_stay_one_word() {
+        let commands = next_commands(&[Path::new("my demo/escan-aed")]);
+        assert!(commands[0].starts_with("explain 'my demo/escan-aed' --samples"), "{commands:?}");
+        assert!(commands[1].starts_with("attend 'my demo/escan-aed' --terms"), "{commands:?}");
+        assert_eq!(next_commands(&[]), ["reproduce --quick"]);
     }
 }

@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use crosslens_lab::analysis::corpus::CorpusSpec;
 use crosslens_lab::reproduce::{
-    CLAIMS, ClaimOutcome, ReproduceError, ReproduceOptions, Reproduction, Scale, asked, choose, found, markdown, number, reproduce,
+    CLAIMS, ClaimOutcome, ReproduceError, ReproduceOptions, Reproduction, Scale, asked, choose, costs, found, markdown, number, reproduce,
 };
 
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let clock = Instant::now();
-    let mut bar = NetworkBar::new();
+    let mut bar = NetworkBar::new(&costs(&options)?);
     let reproduction = reproduce(&options, &mut |work| bar.show(work))?;
     drop(bar);
     let seconds = clock.elapsed().as_secs_f64();

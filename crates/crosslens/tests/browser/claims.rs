@@ -2,13 +2,17 @@
 
 use crosslens_lab::Shown;
 use crosslens_lab::analysis::page::Page;
-use crosslens_lab::reproduce::{Bound, Check, ClaimOutcome, Figure, Reproduction, SeedOutcome, Series};
+use crosslens_lab::reproduce::{Check, ClaimOutcome, Entry, Figure, Reproduction, SeedOutcome, Series};
 
 use super::chromium::Browser;
 use super::planted::{Plan, Planted, pieces_of_words};
 
 fn claim(id: &'static str, value: f64, figure: Figure) -> ClaimOutcome {
-    let check = Check::at_least("share of <b>steps</b>", value, 0.9);
+    judged(id, Check::at_least("share of <b>steps</b>", value, 0.9), figure)
+}
+
+fn judged(id: &'static str, check: Check, figure: Figure) -> ClaimOutcome {
+    let value = check.value;
     let seed = SeedOutcome { value: Some(value), holds: check.holds, missed: Vec::new(), networks: Vec::new(), checks: vec![check] };
     ClaimOutcome {
         id,
@@ -18,11 +22,36 @@ fn claim(id: &'static str, value: f64, figure: Figure) -> ClaimOutcome {
         what: check.what,
         value: Some(value),
         spread: 0.01,
-        floor: Some(0.9),
-        bound: Some(Bound::AtLeast),
+        floor: Some(check.floor),
+        bound: Some(check.bound),
         holds: seed.holds,
         seeds: vec![seed.clone(), seed],
         figure: Some(figure),
+    }
+}
+
+/// Its numbers are as they should be, but one of its networks has not learnt its task.
+fn gated() -> ClaimOutcome {
+    let mut claim = claim("gated", 0.99, Figure::matrix("A matrix.", vec![vec![1.0]]));
+    claim.holds = false;
+    claim.seeds[1].holds = false;
+    claim.seeds[1].missed = vec!["copy-aed", "copy-ao"];
+    claim
+}
+
+fn unlearnt() -> Entry {
+    Entry {
+        network: "copy-aed",
+        about: "AED, one-to-one",
+        place: 1,
+        seed: 212,
+        gated: true,
+        phrase_accuracy: 0.5,
+        word_accuracy: 0.8,
+        used: true,
+        steps: 900,
+        seconds: 1.0,
+        folder: "networks/0".into(),
     }
 }
 
@@ -35,8 +64,13 @@ fn reproduction() -> Reproduction {
         claim("bars", 0.95, bars),
         claim("points", 0.2, Figure::points("Points.", "distance", "share", lines)),
         claim("matrix", 0.99, Figure::matrix("A matrix.", vec![vec![0.9, 0.1], vec![0.2, 0.8]])),
+        gated(),
+        ClaimOutcome {
+            spread: 3.2e-10,
+            ..judged("tiny", Check::at_most("error", 1.7e-9, 2.5e-6), Figure::matrix("A matrix.", vec![vec![1.0]]))
+        },
     ];
-    Reproduction { held: 3, of: claims.len(), claims, quick: false, networks: Vec::new() }
+    Reproduction { held: 4, of: claims.len(), claims, quick: false, networks: vec![unlearnt()] }
 }
 
 #[test]
@@ -46,15 +80,16 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
     let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 20, lengths: (6, 6), names: pieces_of_words() };
     let shown = Shown { name: "planted".into(), explained: Planted::of(&plan).explain(2), training: Vec::new(), timeline: None };
     let path = folder.path().join("reproduce.html");
-    let claims = serde_json::to_value(reproduction()).expect("JSON");
+    let mut claims = serde_json::to_value(reproduction()).expect("JSON");
+    (claims["claims"][1]["proof"], claims["claims"][1]["proof_reason"]) = ("states".into(), "there is <i>nothing</i> to change".into());
     shown.on(Page::new().claims(&claims)).write(&path).expect("writable");
     for (name, width, scheme) in [("narrow", 320, "dark"), ("wide", 1280, "light")] {
         browser.window(width, 1000, scheme);
         browser.open(&path, "");
         browser.settle();
         assert_eq!(browser.text("document.querySelector('h1').textContent"), "Claims");
-        assert_eq!(browser.text("held.textContent"), "3 of 4 claims hold");
-        assert_eq!(browser.number("document.querySelectorAll('article').length"), 4.0);
+        assert_eq!(browser.text("held.textContent"), "4 of 6 claims hold");
+        assert_eq!(browser.number("document.querySelectorAll('article').length"), 6.0);
         assert!(browser.number("document.documentElement.scrollWidth") <= f64::from(width));
         browser.picture(&format!("claims-{name}-{scheme}"));
     }
@@ -63,9 +98,17 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
         assert_eq!(browser.number(&marks(id, mark)), n, "{id}");
     }
     let text = browser.text("document.querySelector('[data-claim=lines]').textContent");
-    assert!(text.contains("Networks <script>look</script>") && text.contains("0.970 ± 0.010; at least 0.900"), "{text}");
+    assert!(text.contains("Networks <script>look</script>") && text.contains("0.970 ± 0.010; at least 0.9 asked"), "{text}");
+    let said = "No network was changed, since it is about what states are like: there is <i>nothing</i> to change.";
+    assert_eq!(browser.text("document.querySelector('[data-claim=bars] .proof').textContent"), said);
+    let reasons = |id: &str| format!("[...document.querySelectorAll('[data-claim={id}] .missed')].map((it) => it.textContent).join('|')");
+    assert_eq!(browser.text(&reasons("lines")), "");
+    let reason = "Seed 2: nothing is judged by networks that do not do their task: AED, one-to-one; copy-ao.";
+    assert_eq!(browser.text(&reasons("gated")), reason);
+    let text = browser.text("document.querySelector('[data-claim=tiny]').textContent");
+    assert!(text.contains("error: 2e-9 ± 3e-10; at most 2.5e-6 asked for"), "{text}");
     browser.eval("document.querySelector('[data-value=no]').click()");
-    browser.wait("document.querySelectorAll('article').length === 1 && location.hash.includes('holds=no')");
+    browser.wait("document.querySelectorAll('article').length === 2 && location.hash.includes('holds=no')");
     browser.eval("document.querySelector('[data-view=head]').click()");
     browser.wait("document.querySelector('.matrix canvas') !== null");
     browser.was_quiet();

@@ -18,10 +18,15 @@ fn a_claim_is_tested_and_its_network_found_again() {
     assert_eq!(claim["seeds"].as_array().expect("one a seed").len(), 1);
     let file: Value = serde_json::from_slice(&std::fs::read(folder.join("out/reproduce.json")).expect("the results")).expect("JSON");
     assert_eq!(file, found);
+    let page = std::fs::read_to_string(folder.join("out/reproduce.html")).expect("the page");
+    for part in ["id=\"crosslens-claims\"", "id=\"crosslens-report-0\"", "\"name\":\"AO, one-to-one\""] {
+        assert!(page.contains(part), "no `{part}` in the page");
+    }
+    assert!(!page.contains("id=\"crosslens-report-1\""), "both claims are about one network");
 
     let again = succeed(folder, &["reproduce", "--quick", "--claim", "diagonal-ao", "--out", "out", "--markdown", "page.md"]);
     let text = shown(&again);
-    assert!(text.contains("1 of 1 claims hold"), "{text}");
+    assert!(text.contains("1 of 1 claims hold") && text.contains("look at them: out/reproduce.html"), "{text}");
     let page = std::fs::read_to_string(folder.join("page.md")).expect("the page");
     for part in ["**1 of 1 claims hold**", "### diagonal-ao", "--markdown page.md", "AO, one-to-one"] {
         assert!(page.contains(part), "no `{part}` in\n{page}");
@@ -50,6 +55,63 @@ fn the_demo_has_help_and_takes_no_command() {
     assert_eq!(run(folder.path(), &["--fresh", "train", TINY]).status.code(), Some(2));
 }
 
+/// The quickest network of the demo: trained, found again, trained anew; its page is written and named.
+#[test]
+fn a_demo_of_one_network_is_found_again_and_started_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let page = folder.join("my demo/report.html");
+    let demo = ["--only", "one-to-one-ao", "--out", "my demo"];
+    let first = succeed(folder, &demo);
+    let text = shown(&first);
+    for part in [
+        "  AO on one-to-one: ",
+        "% by step",
+        "look at them: my demo/report.html",
+        "crosslens explain 'my demo/one-to-one-ao' --samples 200 --control",
+        "crosslens attend 'my demo/one-to-one-ao' --terms",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    assert!(!text.contains("found in"), "{text}");
+    let written = std::fs::read_to_string(&page).expect("the page");
+    assert!(written.contains("\"name\":\"AO on one-to-one\"") && written.contains("id=\"crosslens-report-0\""));
+
+    let trained_at = || std::fs::metadata(folder.join("my demo/one-to-one-ao/model.safetensors")).and_then(|facts| facts.modified());
+    let before = trained_at().expect("a model");
+    std::fs::remove_file(&page).expect("the page");
+    let again = succeed(folder, &demo);
+    assert_eq!(first.stdout, again.stdout);
+    assert!(shown(&again).contains("found in my demo; --fresh trains everything again"), "{}", shown(&again));
+    assert_eq!(trained_at().expect("a model"), before, "nothing was trained");
+    assert!(page.exists(), "the page is written again");
+
+    let fresh = succeed(folder, &[&["--fresh"], &demo[..]].concat());
+    assert_eq!(first.stdout, fresh.stdout, "the same seed, the same network");
+    assert!(!shown(&fresh).contains("found in"), "{}", shown(&fresh));
+    assert!(trained_at().expect("a model") > before, "it was trained again");
+}
+
+#[test]
+fn the_demo_leaves_runs_alone_that_it_did_not_make() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--steps", "2", "--out", "runs/one-to-one-aed", "--quiet"]);
+    std::fs::write(folder.join("runs/one-to-one-aed/report.json"), "mine").expect("writable");
+    for arguments in [&["--out", "runs"][..], &["--fresh", "--out", "runs"]] {
+        let refused = run(folder, arguments);
+        let text = shown(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{text}");
+        let said = "`runs/one-to-one-aed` is there already, and this demo did not make it\n  hint: another --out, or move it away";
+        assert!(text.contains(said), "{text}");
+        assert_eq!(std::fs::read_to_string(folder.join("runs/one-to-one-aed/report.json")).expect("their report"), "mine");
+        assert_eq!(std::fs::read_dir(folder.join("runs")).expect("runs").count(), 1, "nothing else was made");
+    }
+    let unknown = run(folder, &["--only", "one-to-one-oa"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(shown(&unknown).contains("one-to-one-ao"), "{}", shown(&unknown));
+}
+
 /// About two minutes of two cores: the demo itself, then its results found again.
 #[test]
 #[ignore = "trains seven networks"]
@@ -57,7 +119,13 @@ fn the_demo_tells_its_story_and_finds_it_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = succeed(folder.path(), &[]);
     let text = shown(&first);
-    for part in ["AED on one-to-one: 100 % of phrases right", "VED on short one-to-one", ": positional", "next:"] {
+    for part in [
+        "AED on one-to-one: 100 % of phrases right",
+        "VED on short one-to-one",
+        ": positional",
+        "look at them: crosslens-demo/report.html",
+        "next:",
+    ] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
     let again = succeed(folder.path(), &[]);

@@ -1,0 +1,60 @@
+//! What the documentation tells people to type can be typed.
+
+use clap::Parser;
+
+/// The command lines of the program in blocks of shell.
+fn commands(text: &str) -> Vec<&str> {
+    let mut is_shell = false;
+    let mut commands = Vec::new();
+    for line in text.lines() {
+        match line.trim().strip_prefix("```") {
+            Some(kind) => is_shell = kind == "sh",
+            None if is_shell && line.starts_with("crosslens") => commands.push(line),
+            None => {}
+        }
+    }
+    commands
+}
+
+/// As a shell cuts a line: at blanks outside quotes, up to a comment.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, ' ') => words.extend(word.take()),
+            (None, '#') if word.is_none() => break,
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[test]
+fn a_line_is_cut_as_a_shell_cuts_it() {
+    assert_eq!(words("crosslens a \"b c\" 'd \"e' --f=g#h  # i"), ["crosslens", "a", "b c", "d \"e", "--f=g#h"]);
+    assert_eq!(commands("crosslens no\n```sh\ncrosslens yes\ncargo no\n```\n```text\ncrosslens no\n```"), ["crosslens yes"]);
+}
+
+#[test]
+fn every_documented_command_is_understood() {
+    let pages = [
+        ("README.md", include_str!("../../../README.md"), 30),
+        ("docs/tutorial.md", include_str!("../../../docs/tutorial.md"), 25),
+        ("docs/translation.md", include_str!("../../../docs/translation.md"), 8),
+    ];
+    for (page, text, at_least) in pages {
+        let commands = commands(text);
+        assert!(commands.len() >= at_least, "only {} commands in {page}", commands.len());
+        for command in commands {
+            if let Err(error) = crate::Arguments::try_parse_from(words(command)) {
+                panic!("{page}: {command}\n{error}");
+            }
+        }
+    }
+}
