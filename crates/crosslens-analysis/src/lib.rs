@@ -30,7 +30,9 @@ pub mod tsv;
 mod vocabulary;
 
 pub use attend::{AttendFormat, AttendSaveError, Attended, NamedArray, Wishes};
-pub use components::{Components, Connections, Estimator, Fit, FitError, MergeError, Shrinkage, Sums, Variance, WordVariance};
+pub use components::{
+    Components, Connections, Estimator, Fit, FitError, MAX_STEPS, MergeError, Shrinkage, Sums, Variance, WordSpread, WordVariance,
+};
 pub use outcome::Outcome;
 pub use pair::{Pair, Signal};
 pub use part::Part;

@@ -26,6 +26,9 @@ pub struct Report {
     pub streams: Vec<StreamReport>,
     /// One explanation per attention head.
     pub sites: Vec<SiteReport>,
+    /// The average attention against position, in one number for the model; null where no head from decoder to encoder can tell.
+    #[serde(default)]
+    pub claim: Option<ClaimReport>,
     /// How the model was run again: `recorded`, `live` or `free`; null where it was not.
     #[serde(default)]
     pub rerun: Option<String>,
@@ -62,10 +65,41 @@ pub struct CorpusReport {
     pub pairs: u64,
     /// Sentence pairs the components were fitted on.
     pub fitted_pairs: u64,
-    /// Whether those are others.
-    pub held_out: bool,
+    /// Whether those are others; null where sums were given and it is not known of which sentences.
+    pub held_out: Option<bool>,
     /// Where the sentences come from, in words.
     pub source: String,
+    /// What untrained weights were explained on; null where they were not.
+    #[serde(default)]
+    pub control: Option<ControlCorpus>,
+}
+
+/// What untrained weights were explained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlCorpus {
+    /// Sentence pairs explained, the first of those the model was explained on.
+    pub pairs: u64,
+    /// Sentence pairs their components were fitted on.
+    pub fitted_pairs: u64,
+    /// Whether those are others.
+    pub held_out: bool,
+}
+
+/// How well the average attention stands for a sentence, against how far position alone goes; means over heads from decoder to encoder.
+///
+/// ```text
+/// average  = 1 − TV(average) / TV(uniform)        temporal = 1 − TV(rebuilt from position) / TV(uniform)
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimReport {
+    /// How much of the way from uniform to a sentence's own attention the average goes.
+    pub average: f64,
+    /// How much attention rebuilt from position alone goes, the bias of positions with it.
+    pub temporal: f64,
+    /// `average − temporal`: 0 where the average is as good as what position makes.
+    pub difference: f64,
+    /// Heads in the means.
+    pub heads: usize,
 }
 
 /// How well the model does on the pairs explained.
@@ -107,6 +141,65 @@ pub struct StreamReport {
     pub condition: Option<f64>,
     /// Trace of the words' covariance after taking μ away, over that before, averaged over words seen twice or more; null without one.
     pub word_variance_ratio: Option<f64>,
+    /// The two means of that ratio, and the words with the largest variance; null without a word seen twice.
+    #[serde(default)]
+    pub word_variance: Option<WordVarianceReport>,
+    /// Which steps and tokens were seen fewer than five times.
+    #[serde(default)]
+    pub thin: ThinReport,
+}
+
+/// How far the states of one word lie apart: traces of covariances before and after taking μ away.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WordVarianceReport {
+    /// Mean over words, as the states are.
+    pub before: f64,
+    /// With μ of their step taken away.
+    pub after: f64,
+    /// Words seen twice or more.
+    pub words: usize,
+    /// Those that lie widest apart before, at most ten, the widest first.
+    pub widest: Vec<WordReport>,
+}
+
+/// How far the states of one word lie apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WordReport {
+    /// The word.
+    pub word: String,
+    /// How often it was seen.
+    pub count: u64,
+    /// As the states are.
+    pub before: f64,
+    /// With μ of their step taken away.
+    pub after: f64,
+}
+
+/// Steps and tokens seen fewer than five times: the rarest first, at most twenty of each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThinReport {
+    /// Steps.
+    pub steps: Vec<ThinStep>,
+    /// Tokens.
+    pub tokens: Vec<ThinToken>,
+}
+
+/// A step that few sentences reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThinStep {
+    /// The step, from 0.
+    pub step: usize,
+    /// How often it was reached.
+    pub count: u64,
+}
+
+/// A token that stands in few places.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThinToken {
+    /// Its name.
+    pub word: String,
+    /// How often it was seen.
+    pub count: u64,
 }
 
 /// Shares of variance.
@@ -246,9 +339,25 @@ pub struct Rebuilt {
     pub argmax: f64,
     /// The same for steps before the end token.
     pub content: ContentCloseness,
-    /// The model run with it in place: word accuracy, loss and more; left out where it was not run.
-    #[serde(flatten)]
+    /// The model run with it in place: word accuracy, loss and more; each null where it was not run.
+    #[serde(flatten, serialize_with = "causal_or_nulls")]
     pub causal: Option<Causal>,
+}
+
+/// The fields of [`Causal`], null without one.
+fn causal_or_nulls<S: serde::Serializer>(causal: &Option<Causal>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Default, Serialize)]
+    struct NotRun {
+        accuracy: Option<f64>,
+        phrase_accuracy: Option<f64>,
+        content_word_accuracy: Option<f64>,
+        loss: Option<f64>,
+        changed: Option<f64>,
+    }
+    match causal {
+        Some(causal) => causal.serialize(serializer),
+        None => NotRun::default().serialize(serializer),
+    }
 }
 
 /// Closeness on the steps before the end token.

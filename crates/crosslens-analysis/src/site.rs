@@ -199,7 +199,7 @@ impl RelativeBias {
     /// The bias of one pair of steps.
     pub fn at(&self, query: usize, key: usize) -> f32 {
         let distance = key as i64 - query as i64;
-        let place = (distance - self.lowest).clamp(0, self.values.len() as i64 - 1);
+        let place = distance.saturating_sub(self.lowest).clamp(0, self.values.len() as i64 - 1);
         self.values[place as usize]
     }
 }
@@ -258,6 +258,15 @@ mod tests {
         assert_eq!(row(0), [17.0, 15.0, 15.0, 15.0, 15.0, 15.0, 15.0]);
         assert_eq!(row(1), [16.0, 7.0, 6.0, 5.0, 2.0, 1.0, 0.0]);
         assert_eq!(row(6), [16.0, 14.0, 13.0, 12.0, 9.0, 8.0, 7.0]);
+    }
+
+    /// A manifest may claim any distance: those beyond the values count as the last or the first.
+    #[test]
+    fn a_distance_beyond_all_numbers_is_the_nearest_there_is() {
+        let at = |lowest: i64, query: usize, key: usize| RelativeBias { lowest, values: vec![1.0, 2.0, 3.0] }.at(query, key);
+        assert_eq!((at(i64::MIN, 0, 9), at(i64::MIN, 9, 0)), (3.0, 3.0));
+        assert_eq!((at(i64::MAX, 0, 9), at(i64::MAX, 9, 0)), (1.0, 1.0));
+        assert_eq!((at(-1, 5, 4), at(-1, 5, 5), at(-1, 5, 6), at(-1, 5, 9), at(-1, 5, 0)), (1.0, 2.0, 3.0, 3.0, 1.0));
     }
 
     #[test]

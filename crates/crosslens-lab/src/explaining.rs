@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::corpus::{CorpusError, CorpusSpec, CorpusSpecError, Filter, TextPair};
 use crosslens_analysis::explain::{Corpus, ExplainError, Explained, Extent, First, Live, Options, Progress, explain};
+use crosslens_analysis::report::{ControlCorpus, CorpusReport};
 use crosslens_analysis::tsv::{TsvError, Words, read_pairs};
 use crosslens_analysis::{Fed, Pair, Recordable, Recording, Sums};
 use crosslens_nets::tasks::{END_WORD, Split};
@@ -137,16 +138,19 @@ impl TrainedModel {
     }
 }
 
-/// Puts beside each site what untrained weights give on `corpus`.
+/// Puts beside each site what untrained weights give on `corpus`, whose halves are fitted and explained as those of the model were. Their
+/// components are their own, also where sums were given: those are of other states.
 pub(crate) fn add_control(
     explained: &mut Explained,
     corpus: &dyn Corpus,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ExplainError> {
-    let options = Options { causal: 0, samples: 0, bootstrap: 0, rank: None, geometry: false, held_out: false, ..options.clone() };
-    let control = explain(corpus, None, &options, progress)?;
-    for (site, control) in explained.report.sites.iter_mut().zip(control.report.sites) {
+    let options = Options { causal: 0, samples: 0, bootstrap: 0, rank: None, geometry: false, subsets: Vec::new(), ..options.clone() };
+    let control = explain(corpus, None, &options, progress)?.report;
+    let CorpusReport { pairs, fitted_pairs, .. } = control.corpus;
+    explained.report.corpus.control = Some(ControlCorpus { pairs, fitted_pairs, held_out: options.held_out });
+    for (site, control) in explained.report.sites.iter_mut().zip(control.sites) {
         site.control = control.shares;
     }
     Ok(())

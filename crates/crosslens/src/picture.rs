@@ -2,7 +2,7 @@
 
 use crosslens_lab::analysis::explain::{Sample, Samples};
 use crosslens_lab::analysis::geometry::{GeometryReport, PathReport, ReadoutGeometry};
-use crosslens_lab::analysis::report::{Rebuilt, Report, SharesReport, SiteReport};
+use crosslens_lab::analysis::report::{ClaimReport, ControlCorpus, Rebuilt, Report, SharesReport, SiteReport, StreamReport};
 use crosslens_lab::analysis::{Description, Part, Stream, Subset};
 
 /// From no weight to all of it.
@@ -11,6 +11,8 @@ const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 const MAX_KEYS: usize = 24;
 /// Longest one.
 const MAX_QUERIES: usize = 24;
+/// Most steps and tokens named that were seen too rarely.
+const MAX_THIN: usize = 5;
 /// Most words whose nearest readout is shown.
 const MAX_RESEMBLANCES: usize = 6;
 
@@ -27,19 +29,17 @@ pub(crate) fn report(report: &Report, samples: &Samples, description: &Descripti
             100.0 * variance.shared,
             100.0 * variance.rest
         );
-        let counts = &stream.counts;
-        if counts.few_tokens + counts.few_steps > 0 {
-            line += &format!(" ({} tokens and {} steps seen fewer than five times)", counts.few_tokens, counts.few_steps);
-        }
+        line += &thin(stream);
         lines.push(line);
     }
     if report.sites.is_empty() {
         lines.push(String::new());
         lines.push("this network has no attention; its states are all there is to explain".into());
     }
+    lines.extend(report.claim.as_ref().map(claim_line));
     for (number, site) in report.sites.iter().enumerate() {
         lines.push(String::new());
-        lines.extend(site_lines(site, measure));
+        lines.extend(site_lines(site, measure, report.corpus.control.as_ref()));
         if let Some(sample) = samples.sentences.first() {
             lines.push(String::new());
             lines.extend(heatmaps(number, site, sample, description));
@@ -119,7 +119,38 @@ fn heading(report: &Report) -> String {
     format!("{}, explained on {} sentences{task}", report.model.description, report.corpus.pairs)
 }
 
-fn site_lines(site: &SiteReport, measure: &str) -> Vec<String> {
+/// How many steps and tokens were seen too rarely, and the rarest of them; nothing where there are none.
+fn thin(stream: &StreamReport) -> String {
+    let counts = &stream.counts;
+    if counts.few_tokens + counts.few_steps == 0 {
+        return String::new();
+    }
+    let tokens = stream.thin.tokens.iter().map(|token| format!("`{}`", token.word));
+    let rarest: Vec<String> = tokens.chain(stream.thin.steps.iter().map(|step| format!("step {}", step.step))).take(MAX_THIN).collect();
+    let rarest = if rarest.is_empty() { String::new() } else { format!(": {}", rarest.join(", ")) };
+    let more = if counts.few_tokens + counts.few_steps > MAX_THIN { ", …" } else { "" };
+    format!(" ({} tokens and {} steps seen fewer than five times{rarest}{more})", counts.few_tokens, counts.few_steps)
+}
+
+/// On how many sentences, and on which they were fitted.
+fn explained_on(control: Option<&ControlCorpus>) -> String {
+    control.map_or_else(String::new, |control| {
+        let fitted = if control.held_out { format!("{} others", control.fitted_pairs) } else { "the same".into() };
+        format!(", on {} sentences, fitted on {fitted}", control.pairs)
+    })
+}
+
+/// How well the average attention stands for a sentence, against position.
+fn claim_line(claim: &ClaimReport) -> String {
+    format!(
+        "from uniform to a sentence's own attention the average goes {:.1} % of the way, position alone {:.1} %: a difference of {:.1}",
+        100.0 * claim.average,
+        100.0 * claim.temporal,
+        100.0 * claim.difference + 0.0
+    )
+}
+
+fn site_lines(site: &SiteReport, measure: &str, control_corpus: Option<&ControlCorpus>) -> Vec<String> {
     let mut lines = vec![
         format!("{} attention, layer {}, head {} ({}): {}", site.kind, site.layer, site.head, site.map, site.verdict.label.to_uppercase()),
         format!("  {}", site.verdict.text),
@@ -128,14 +159,15 @@ fn site_lines(site: &SiteReport, measure: &str) -> Vec<String> {
         lines.push(String::new());
         lines.extend(share_lines(shares, measure));
         if let Some(control) = &site.control {
-            lines.push(format!("  with untrained weights: {}", corner(control, measure)));
+            lines.push(format!("  with untrained weights: {}{}", corner(control, measure), explained_on(control_corpus)));
         }
     }
     lines.push(String::new());
     lines.push(format!("  {:<22} {:>12} {:>12} {:>12} {:>8}", "attention rebuilt from", "same maximum", "distance", "words right", "loss"));
     let names =
         ["temporal", "temporal+bias", "input", "residual", "temporal+input", "temporal+input+bias", "no-temporal", "uniform", "average"];
-    for name in names {
+    let chosen = site.rebuilt.keys().map(String::as_str).filter(|name| !names.contains(name));
+    for name in names.into_iter().chain(chosen) {
         if let Some(rebuilt) = site.rebuilt.get(name) {
             lines.push(rebuilt_line(name, rebuilt));
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crosslens_kernels::{Real, vectorised};
 
 use super::graph::FEW;
-use super::solve::solve;
+use super::solve::{condition, solve};
 use super::{Connections, Sums};
 use crate::Token;
 
@@ -57,6 +57,14 @@ pub enum FitError {
     Singular {
         /// Largest over smallest eigenvalue.
         condition: f64,
+    },
+    /// Sentences that are too long.
+    #[error("a sentence has {steps} steps, at most {most} are told apart: leave longer ones out, or cut them")]
+    TooManySteps {
+        /// Steps of the longest.
+        steps: usize,
+        /// The limit.
+        most: usize,
     },
     /// A shrinkage that is negative or no number.
     #[error("the shrinkage is {value}, it must be 0 or more")]
@@ -191,10 +199,7 @@ impl Sums {
         };
         let (mut temporal, condition) = match estimator {
             Estimator::Paper => (self.step_means(), None),
-            Estimator::Joint => {
-                let solved = solve(self, &connections, shrinkage)?;
-                (solved.temporal, Some(solved.condition))
-            }
+            Estimator::Joint => (solve(self, &connections, shrinkage)?, Some(condition(self, &connections, shrinkage)?)),
         };
         if estimator == Estimator::Joint && shrinkage == 0.0 {
             self.fix_gauge(&mut temporal, &connections);

@@ -3,7 +3,7 @@
 use super::Sums;
 
 /// Observations of a token at a step below which they hold two pieces together only weakly.
-pub(super) const FEW: u64 = 5;
+pub(crate) const FEW: u64 = 5;
 
 /// The connected pieces of the graph that joins a token and a step wherever the token stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,6 +46,12 @@ fn distance(a: &Components<f64>, b: &Components<f64>) -> f64 {
     steps.chain(tokens).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
+/// All sums, tokens ascending.
+fn numbers(sums: &Sums) -> Vec<f64> {
+    let by_token = sums.by_token().into_iter().flat_map(|(_, sum)| sum.to_vec());
+    sums.by_step().iter().copied().chain(by_token).chain([sums.squares()]).collect()
+}
+
 fn fit(sums: &Sums, estimator: Estimator) -> Components<f64> {
     sums.fit(estimator, Shrinkage::None).expect("there are states").components
 }
@@ -62,6 +68,9 @@ proptest! {
         for other in [&right, &sums(&all)] {
             prop_assert_eq!(left.token_counts(), other.token_counts());
             prop_assert_eq!(left.step_counts(), other.step_counts());
+            for (a, b) in numbers(&left).into_iter().zip(numbers(other)) {
+                prop_assert!((a - b).abs() <= 1e-12 * (1.0 + a.abs()), "{} and {}", a, b);
+            }
             for estimator in [Estimator::Paper, Estimator::Joint] {
                 prop_assert!(distance(&fit(&left, estimator), &fit(other, estimator)) < 1e-10);
             }
@@ -143,6 +152,31 @@ proptest! {
 }
 
 /// Every word twice at every step: `c·N = n·m`, so time and token are not entangled.
+/// Token 7 stands at step 1 only, twice, among others there; token 9 alone makes step 0.
+/// μ[1] = (1 + 3 + 8)/3 = 4, so χ[7] = (1 + 3)/2 − 4 = −2 and χ[8] = 8 − 4; the start's χ is 0 and its step has all of it.
+#[test]
+fn a_token_seen_at_one_step_has_what_its_step_has_not() {
+    let states = |h: f32| vec![5.0, -1.0, h, 0.0];
+    let all: Vec<Sentence> = vec![(vec![START, 7], states(1.0)), (vec![START, 7], states(3.0)), (vec![START, 8], states(8.0))];
+    let components = fit(&sums(&all), Estimator::Paper);
+    assert_eq!((components.temporal(0), components.temporal(1)), (&[5.0, -1.0][..], &[4.0, 0.0][..]));
+    assert_eq!((components.input(7), components.input(8), components.input(START)), (&[-2.0, 0.0][..], &[4.0, 0.0][..], &[0.0, 0.0][..]));
+    // At one step the two estimators are the same.
+    assert!(distance(&components, &fit(&sums(&all), Estimator::Joint)) < 1e-12);
+}
+
+/// A file of sums may have any number of steps; the system of so many unknowns is not set up.
+#[test]
+fn too_many_steps_are_refused() {
+    let mut sums = Sums::new(1);
+    let tokens: Vec<Token> = (0..MAX_STEPS as Token + 1).map(|step| step % 3).collect();
+    sums.add(&tokens, &vec![1.0; tokens.len()]);
+    let refused = FitError::TooManySteps { steps: MAX_STEPS + 1, most: MAX_STEPS };
+    assert_eq!(sums.fit::<f64>(Estimator::Joint, Shrinkage::None).expect_err("too many unknowns"), refused);
+    assert_eq!(sums.variance(Estimator::Paper, 0.0).expect_err("too many unknowns"), refused);
+    assert_eq!(sums.fit::<f64>(Estimator::Paper, Shrinkage::None).expect("means").components.n_steps(), MAX_STEPS + 1);
+}
+
 #[test]
 fn on_balanced_data_both_estimators_agree() {
     let mut all = Vec::new();

@@ -16,10 +16,12 @@ mod word_variance;
 
 pub use fit::{Components, Estimator, Fit, FitError, Shrinkage};
 pub use graph::Connections;
+pub(crate) use graph::FEW;
+pub use solve::MAX_STEPS;
 pub(crate) use sums::TokenSum;
 pub use sums::{MergeError, Sums};
 pub use variance::Variance;
-pub use word_variance::WordVariance;
+pub use word_variance::{WordSpread, WordVariance};
 
 #[cfg(test)]
 mod laws;

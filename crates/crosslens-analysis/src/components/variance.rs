@@ -101,7 +101,7 @@ impl Squares {
         let mean = dot(&total, &total) / sums.n_states() as f64;
         let time: f64 = (0..sums.n_steps()).map(|step| dot(sums.step_sum(step), sums.step_sum(step)) / sums.n[step].max(1) as f64).sum();
         let token: f64 = sums.ascending().map(|token| dot(&token.sum, &token.sum) / token.count as f64).sum();
-        let temporal = solve(sums, connections, 0.0)?.temporal;
+        let temporal = solve(sums, connections, 0.0)?;
         let mut both: f64 = (0..sums.n_steps()).map(|step| dot(&temporal[step * sums.d..][..sums.d], sums.step_sum(step))).sum();
         let mut input = vec![0.0; sums.d];
         for token in sums.ascending() {

@@ -106,7 +106,8 @@ impl Tally {
             word_accuracy: self.outcome.word_accuracy(),
             phrase_accuracy: self.outcome.phrase_accuracy(),
             content_word_accuracy: self.content.word_accuracy(),
-            loss: self.outcome.loss,
+            // JSON knows no infinity.
+            loss: if self.outcome.loss.is_finite() { self.outcome.loss } else { f64::MAX },
             changed: self.changed as f64 / self.outcome.words.max(1) as f64,
         }
     }

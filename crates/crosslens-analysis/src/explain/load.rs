@@ -57,6 +57,8 @@ impl Samples {
         let numbers: Vec<u64> = file.json("numbers")?;
         let losses: Vec<Option<f64>> = file.json("losses")?;
         let visible: Vec<String> = file.json("visible")?;
+        let mut distances: Vec<Vec<f64>> = file.json("distances")?;
+        distances.truncate(n_samples);
         let mut scenes = file.json::<Vec<Option<Outline>>>("scenes")?.into_iter();
         let mut sentences = Vec::new();
         for number in 0..file.n_samples.min(n_samples) {
@@ -79,6 +81,7 @@ impl Samples {
             averages: (0..report.sites.len()).map(average).collect::<Result<_, _>>()?,
             visible: visible.iter().map(|name| if name == "causal" { Visible::Causal } else { Visible::All }).collect(),
             codes,
+            distances,
             source: file.source,
             target: file.target,
         })

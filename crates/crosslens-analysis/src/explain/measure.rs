@@ -1,5 +1,6 @@
 //! What one sentence says about one site.
 
+use super::Chosen;
 use crate::align::SoftAlignment;
 use crate::shares::{argmax, weights};
 use crate::{
@@ -9,8 +10,14 @@ use crate::{
 /// Another attention that is compared with the true one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Variant {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) kind: VariantKind,
+}
+
+impl Variant {
+    fn new(name: &str, kind: VariantKind) -> Self {
+        Self { name: name.to_owned(), kind }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,23 +35,25 @@ impl VariantKind {
     }
 }
 
-/// The attentions a site is compared with, by its map.
-pub(super) fn variants(is_additive: bool, has_bias: bool) -> Vec<Variant> {
+/// The attentions a site is compared with, by its map, those that were asked for last.
+pub(super) fn variants(is_additive: bool, has_bias: bool, subsets: &[Chosen]) -> Vec<Variant> {
     let made_of = |parts: &[Part]| VariantKind::Rebuilt(Subset::made_of(parts, is_additive));
     let mut all = vec![
-        Variant { name: "temporal", kind: made_of(&[Part::Temporal]) },
-        Variant { name: "input", kind: made_of(&[Part::Input]) },
-        Variant { name: "residual", kind: made_of(&[Part::Residual]) },
-        Variant { name: "temporal+input", kind: made_of(&[Part::Temporal, Part::Input]) },
-        Variant { name: "no-temporal", kind: VariantKind::Rebuilt(Subset::without_temporal(is_additive)) },
+        Variant::new("temporal", made_of(&[Part::Temporal])),
+        Variant::new("input", made_of(&[Part::Input])),
+        Variant::new("residual", made_of(&[Part::Residual])),
+        Variant::new("temporal+input", made_of(&[Part::Temporal, Part::Input])),
+        Variant::new("no-temporal", VariantKind::Rebuilt(Subset::without_temporal(is_additive))),
     ];
     if has_bias {
         let made_of = |parts: &[Part]| VariantKind::Rebuilt(Subset::made_of(parts, is_additive).with_bias());
-        all.push(Variant { name: "temporal+bias", kind: made_of(&[Part::Temporal]) });
-        all.push(Variant { name: "temporal+input+bias", kind: made_of(&[Part::Temporal, Part::Input]) });
+        all.push(Variant::new("temporal+bias", made_of(&[Part::Temporal])));
+        all.push(Variant::new("temporal+input+bias", made_of(&[Part::Temporal, Part::Input])));
     }
-    all.push(Variant { name: "uniform", kind: VariantKind::Uniform });
-    all.push(Variant { name: "average", kind: VariantKind::Average });
+    all.push(Variant::new("uniform", VariantKind::Uniform));
+    all.push(Variant::new("average", VariantKind::Average));
+    let chosen = subsets.iter().filter(|chosen| chosen.is_additive() == is_additive);
+    all.extend(chosen.map(|chosen| Variant::new(&chosen.to_string(), VariantKind::Rebuilt(chosen.subset()))));
     all
 }
 

@@ -137,7 +137,7 @@ fn counts(description: &Description, site: &Site, extent: &Extent, options: &Opt
     let query = extent.side(description.streams[site.query].side);
     // A row's shares: at most three K, three measures each, and the centred ones, for nine pieces; room for the variants beside.
     let share = (3 * 3 + 2) * (N_TERMS + 1) * 8;
-    let variants = 9 * 2 * 4 * 8;
+    let variants = (9 + options.subsets.len()) * 2 * 4 * 8;
     (query.steps + query.batch) * share + options.bootstrap * (share + variants)
 }
 

@@ -2,6 +2,8 @@
 
 mod bootstrap;
 mod causal;
+mod chosen;
+mod claim;
 mod corpus;
 mod load;
 mod measure;
@@ -17,11 +19,12 @@ mod scene_file;
 mod streamed;
 mod verdict;
 
+pub use chosen::Chosen;
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
 pub use memory::{Extent, Memory, SideExtent};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
-pub use passes::{Explained, FirstTotals, SecondTotals, Totals, explain};
+pub use passes::{Explained, FirstTotals, MAX_CELLS, SecondTotals, Totals, explain};
 pub(crate) use passes::{batches, read};
 pub use ready::Ready;
 pub use samples::{Sample, Samples, TokenNames};

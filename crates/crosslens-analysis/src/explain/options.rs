@@ -1,6 +1,6 @@
 //! What to explain, and how.
 
-use super::CorpusError;
+use super::{Chosen, CorpusError};
 use crate::{Estimator, FitError, Shrinkage, SplitError};
 
 /// How an explanation is made.
@@ -22,6 +22,8 @@ pub struct Options {
     pub causal: u64,
     /// How the model is run again in the causal checks.
     pub rerun: Rerun,
+    /// Pieces that attention is rebuilt from, beside those it always is.
+    pub subsets: Vec<Chosen>,
     /// Sentences kept for the page.
     pub samples: usize,
     /// Whether to look for the heaviest monotone path of every attention from the decoder to the encoder.
@@ -47,6 +49,7 @@ impl Default for Options {
             seed: 0,
             causal: 1000,
             rerun: Rerun::Recorded,
+            subsets: Vec::new(),
             samples: 8,
             monotone: false,
             rank: None,
@@ -180,6 +183,45 @@ pub enum ExplainError {
         given: String,
         /// What they should be of.
         expected: String,
+    },
+    /// A sentence that is too long to be split.
+    #[error(
+        "sentence {sentence} has {source_steps} source and {target_steps} target steps; at most {} steps a side and {} cells of one \
+         attention are explained: leave it out, or cut it",
+        crate::MAX_STEPS,
+        super::MAX_CELLS
+    )]
+    TooLong {
+        /// The sentence's number.
+        sentence: u64,
+        /// Steps of its source.
+        source_steps: usize,
+        /// Steps of its target.
+        target_steps: usize,
+    },
+    /// Pieces that no head has.
+    #[error("attention cannot be rebuilt from `{subset}`: {why}")]
+    Subset {
+        /// What was chosen.
+        subset: String,
+        /// What there is instead.
+        why: &'static str,
+    },
+    /// A loss that is no number.
+    #[error("sentence {sentence}: its loss is {loss}, not a finite number")]
+    Loss {
+        /// The sentence's number.
+        sentence: u64,
+        /// What was recorded.
+        loss: f64,
+    },
+    /// Nothing to rank sentences by.
+    #[error("sentences cannot be ranked by {by}: {why}")]
+    Rank {
+        /// By what.
+        by: &'static str,
+        /// What is missing.
+        why: &'static str,
     },
     /// Threads cannot be started.
     #[error("threads cannot be started")]

@@ -7,24 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{interval, mix, weight};
 use super::causal::Checks;
+use super::claim::claim;
 use super::measure::{Basis, Measures, Variant, measure, variants};
 use super::samples::{Sample, Samples};
 use super::verdict::verdict;
 use super::{Corpus, ExplainError, Options, Phase, Progress, Rank};
-use crate::components::WordVariance;
+use crate::components::{FEW, WordVariance};
 use crate::geometry::{Moments, PcaError, Residual, Seen, describe};
 use crate::report::*;
 use crate::{
-    AverageAttention, Breakdown, ClosenessTally, Components, Description, Fit, N_PARTS, N_TERMS, Offsets, Outcome, Recordable, Recorded,
-    ShareTally, Shrinkage, Side, SiteSplit, Sums, Variance,
+    AverageAttention, Breakdown, ClosenessTally, Components, Description, Fit, MAX_STEPS, N_PARTS, N_TERMS, Offsets, Outcome, Recordable,
+    Recorded, ShareTally, Shrinkage, Side, Site, SiteSplit, Sums, Variance,
 };
 
 /// Larger errors than this, and no share is given.
 pub(super) const MAX_ERROR: f64 = 1e-4;
 /// Sentences in hand at a time.
 pub(super) const BATCH: u64 = 64;
+/// Most cells of one sentence's attention at one head: a thread has nine numbers for each in hand.
+pub const MAX_CELLS: usize = 1 << 24;
 /// Worst sentences listed.
 const RANKED: usize = 20;
+/// Steps and tokens listed that were seen too rarely.
+const THIN: usize = 20;
+/// Words listed whose states lie far apart.
+const WIDEST: usize = 10;
 
 /// An explanation and the sentences that show it.
 #[derive(Clone, Debug)]
@@ -78,6 +85,7 @@ pub fn explain(
     let fitted = Fitted::new(description, &first, given, options)?;
     let pass = Splitting { description, options, threads: &threads, fitted: &fitted, averages: &first.averages, model: corpus.model() };
     let second = pass.run(&mut in_batches(), &mut |phase, done| progress(Progress { phase, done, total }))?;
+    second.check_ranked(options)?;
     Ok(conclude(description, given, options, first, &fitted, second, corpus.model()))
 }
 
@@ -90,6 +98,46 @@ pub(super) fn check_given(description: &Description, given: Option<&[Sums]>) -> 
         return Err(ExplainError::OtherSums { given: format!("{given} dimensions"), expected });
     }
     Ok(())
+}
+
+/// Refuses what no sentence could answer: ranks by attention where there is none, and pieces of scores that no head has.
+fn check_options(description: &Description, options: &Options) -> Result<(), ExplainError> {
+    if let Some(by) = options.rank.filter(|&by| by != Rank::Loss && description.sites.is_empty()) {
+        return Err(ExplainError::Rank { by: by.name(), why: "the network has no attention" });
+    }
+    let is_of_no_site = |chosen: &&super::Chosen| !description.sites.iter().any(|site| site.map.is_additive() == chosen.is_additive());
+    let Some(chosen) = options.subsets.iter().find(is_of_no_site) else { return Ok(()) };
+    let why = match (description.sites.is_empty(), chosen.is_additive()) {
+        (true, _) => "the network has no attention",
+        (false, true) => "no score is additive: name terms, tt to rr",
+        (false, false) => "every score is additive: name parts, qt to kr",
+    };
+    Err(ExplainError::Subset { subset: chosen.to_string(), why })
+}
+
+/// Refuses sentences whose attention would not fit into memory.
+fn check_lengths(description: &Description, sentences: &[Recorded]) -> Result<(), ExplainError> {
+    for sentence in sentences {
+        let steps = |stream: usize| sentence.n_steps(description.streams[stream].side);
+        let is_large = |site: &Site| steps(site.query).saturating_mul(steps(site.key)) > MAX_CELLS;
+        let (source_steps, target_steps) = (sentence.n_steps(Side::Source), sentence.n_steps(Side::Target));
+        if source_steps.max(target_steps) > MAX_STEPS || description.sites.iter().any(is_large) {
+            return Err(ExplainError::TooLong { sentence: sentence.number, source_steps, target_steps });
+        }
+    }
+    Ok(())
+}
+
+/// Whether sums given are of other sentences than those explained; `None` where that is not known. The sums of the same sentences have
+/// the same counts, and the same squares but for rounding.
+fn is_held_out(first: &FirstTotals, given: Option<&[Sums]>, options: &Options) -> Option<bool> {
+    let Some(given) = given else { return Some(options.held_out) };
+    let are_same = |(given, own): (&Sums, &Sums)| {
+        given.step_counts() == own.step_counts()
+            && given.token_counts() == own.token_counts()
+            && (given.squares() - own.squares()).abs() <= 1e-9 * own.squares()
+    };
+    given.iter().zip(first.explained()).all(are_same).then_some(false)
 }
 
 /// Components of every stream, and what of its variance they explain.
@@ -147,6 +195,8 @@ pub(super) fn conclude(
             shrinkage: fit.shrinkage,
             condition: fit.condition,
             word_variance_ratio: second.word_variance[number].ratio(&first.explained()[number], &components[number]),
+            word_variance: word_variance(description, number, &second.word_variance[number], &first.explained()[number], components),
+            thin: thin(description, number, given.map_or(&first.fitted[number], |given| &given[number])),
         })
         .collect();
     let task = TaskReport {
@@ -156,8 +206,10 @@ pub(super) fn conclude(
         can_rerun: model.is_some() || second.checks.sentences > 0,
     };
     let checks = (second.checks.sentences > 0).then_some(&second.checks);
-    let sites = (0..second.sites.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
-    let samples = Samples::new(description, second.samples, first.averages.iter().map(AverageAttention::matrix).collect());
+    let sites: Vec<_> = (0..second.sites.len()).map(|site| site_report(description, site, &second, checks, &streams, &task)).collect();
+    let distances = second.samples.iter().map(|sample| sample.distances(description, &first.averages)).collect();
+    let mut samples = Samples::new(description, second.samples, first.averages.iter().map(AverageAttention::matrix).collect());
+    samples.distances = distances;
     let geometry = first.moments.as_ref().map(|moments| {
         let sums = given.unwrap_or(&first.fitted);
         describe(&Seen { description, moments, components, residuals: &second.residuals, sums, model })
@@ -168,12 +220,14 @@ pub(super) fn conclude(
         corpus: CorpusReport {
             pairs: second.n_sentences,
             fitted_pairs: given.map_or(first.n_fitted, n_summed),
-            held_out: given.is_some() || options.held_out,
+            held_out: is_held_out(&first, given, options),
             source: String::new(),
+            control: None,
         },
         task,
         components: ComponentsReport { estimator: options.estimator.name().into(), shrunk: options.shrinkage != Shrinkage::None },
         streams,
+        claim: claim(&sites),
         sites,
         rerun: checks.map(|_| options.rerun.name().into()),
         unchanged: checks.map(|checks| checks.plain.report()),
@@ -234,6 +288,7 @@ pub(super) fn first_pass(
     batches: &mut Batches<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FirstTotals, ExplainError> {
+    check_options(description, options)?;
     let nothing: Vec<Components<f32>> = description.streams.iter().map(|stream| Components::nothing(stream.d)).collect();
     let splits = description
         .sites
@@ -255,6 +310,7 @@ pub(super) fn first_pass(
     let mut n_fitted = 0;
     for batch in batches {
         let Batch { range, sentences: batch } = batch?;
+        check_lengths(description, &batch)?;
         n_fitted += batch.iter().filter(|sentence| !options.held_out || is_fitted(sentence.number)).count() as u64;
         let fits = |sentence: &Recorded| !options.held_out || is_fitted(sentence.number);
         threads.for_each(&mut work, |_, work| match work {
@@ -298,7 +354,7 @@ pub(super) fn first_pass(
     Ok(first)
 }
 
-/// Adds a sentence's attention: the model's own where it was recorded, else that of its scores.
+/// Adds a sentence's attention: the model's own where it was recorded and is made of numbers, else that of its scores.
 fn add_average(
     split: &SiteSplit<'_, f32>,
     site: usize,
@@ -306,7 +362,8 @@ fn add_average(
     average: &mut AverageAttention,
     breakdown: &mut Breakdown<f32>,
 ) {
-    if let Some(weights) = sentence.attention.get(site).filter(|weights| !weights.is_empty()) {
+    let is_known = |weights: &&Vec<f32>| !weights.is_empty() && weights.iter().all(|weight| weight.is_finite());
+    if let Some(weights) = sentence.attention.get(site).filter(is_known) {
         let n_keys = split.n_keys(sentence);
         for (query, row) in weights.chunks_exact(n_keys.max(1)).enumerate() {
             average.add_row(query, &row[..split.site().visible.n_keys(query, n_keys)]);
@@ -362,6 +419,14 @@ impl SecondTotals {
     fn loss(&self) -> Option<f64> {
         (self.losses.1 > 0.0).then(|| self.losses.0 / self.losses.1)
     }
+
+    /// Refuses a list of the worst sentences with nothing in it.
+    pub(super) fn check_ranked(&self, options: &Options) -> Result<(), ExplainError> {
+        match options.rank.filter(|_| self.ranked.is_empty() && self.n_sentences > 0) {
+            Some(by) => Err(ExplainError::Rank { by: by.name(), why: "no sentence has a loss, which needs a target" }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The second pass: everything it needs besides sentences.
@@ -379,10 +444,8 @@ pub(super) struct Splitting<'a> {
 impl SecondTotals {
     /// Nothing yet.
     pub(super) fn new(description: &Description, options: &Options) -> Self {
-        let ks = tops(options);
-        let site_variants: Vec<Vec<Variant>> =
-            description.sites.iter().map(|site| variants(site.map.is_additive(), site.map.position_bias().is_some())).collect();
-        let n_pieces = |site: usize| if description.sites[site].map.is_additive() { N_PARTS } else { N_TERMS };
+        let of_site = |site: &Site| variants(site.map.is_additive(), site.map.position_bias().is_some(), &options.subsets);
+        let site_variants: Vec<Vec<Variant>> = description.sites.iter().map(of_site).collect();
         let sites = site_variants.iter().enumerate().map(|(site, variants)| SiteTotals {
             variants: variants.clone(),
             by_step: Vec::new(),
@@ -393,7 +456,10 @@ impl SecondTotals {
             error: 0.0,
             highest: 0.0,
             attention_error: None,
-            resampled: vec![(ShareTally::new(n_pieces(site), &ks), vec![ClosenessTally::default(); variants.len()]); options.bootstrap],
+            resampled: vec![
+                (no_shares(&description.sites[site], options), vec![ClosenessTally::default(); variants.len()]);
+                options.bootstrap
+            ],
         });
         Self {
             sites: sites.collect(),
@@ -408,6 +474,11 @@ impl SecondTotals {
             ranked: Vec::new(),
         }
     }
+}
+
+/// The shares of a site before any row is added.
+pub(super) fn no_shares(site: &Site, options: &Options) -> ShareTally {
+    ShareTally::new(if site.map.is_additive() { N_PARTS } else { N_TERMS }, &tops(options))
 }
 
 /// The K of the top-K shares.
@@ -442,6 +513,10 @@ impl Splitting<'_> {
         for batch in batches {
             let Batch { range, sentences: mut batch } = batch?;
             batch.retain(|sentence| !options.held_out || !is_fitted(sentence.number));
+            check_lengths(description, &batch)?;
+            if let Some((sentence, loss)) = batch.iter().find_map(|one| Some((one.number, one.loss.filter(|loss| !loss.is_finite())?))) {
+                return Err(ExplainError::Loss { sentence, loss });
+            }
             let mut work: Vec<(&Recorded, Vec<Measures>)> = batch.iter().map(|sentence| (sentence, Vec::new())).collect();
             self.threads.for_each(&mut work, |_, (sentence, measures)| {
                 let mut breakdown = Breakdown::default();
@@ -520,7 +595,10 @@ impl SecondTotals {
             Rank::Drift => mean(|measures| measures.drift),
             Rank::Coverage => mean(|measures| measures.uncovered),
             Rank::Entropy => mean(|measures| measures.entropy),
-            Rank::Loss => sentence.loss.unwrap_or(0.0),
+            Rank::Loss => match sentence.loss {
+                Some(loss) => loss,
+                None => return,
+            },
         };
         let place = self.ranked.iter().position(|(other, _)| value > *other).unwrap_or(self.ranked.len());
         if place < RANKED {
@@ -578,7 +656,11 @@ fn site_report(
 ) -> SiteReport {
     let (site, totals) = (&description.sites[number], &second.sites[number]);
     let is_additive = site.map.is_additive();
-    let error = ErrorReport { score: totals.error / totals.highest.max(f64::MIN_POSITIVE), attention: totals.attention_error };
+    // JSON knows no infinity.
+    let error = ErrorReport {
+        score: (totals.error / totals.highest.max(f64::MIN_POSITIVE)).min(f64::MAX),
+        attention: totals.attention_error.map(|error| error.min(f64::MAX)),
+    };
     let total = sum(&totals.by_step).filter(|_| error.worst() <= MAX_ERROR);
     let mut rebuilt = BTreeMap::new();
     // Terms that do not add up rebuild nothing.
@@ -586,7 +668,7 @@ fn site_report(
         let [all, content] = totals.closeness[place].map(|tally| tally.mean());
         let causal = checks.map(|checks| checks.variants[number][place].report());
         let content = ContentCloseness { tv: content.total_variation, kl: content.kl, argmax: content.argmax };
-        rebuilt.insert(variant.name.into(), Rebuilt { tv: all.total_variation, kl: all.kl, argmax: all.argmax, content, causal });
+        rebuilt.insert(variant.name.clone(), Rebuilt { tv: all.total_variation, kl: all.kl, argmax: all.argmax, content, causal });
     }
     let tv = |name: &str| rebuilt.get(name).map_or(0.0, |rebuilt: &Rebuilt| rebuilt.tv);
     // Where attention is uniform, rounding is all there would be to compare.
@@ -669,7 +751,8 @@ fn intervals(totals: &SiteTotals) -> Option<Intervals> {
         return None;
     }
     for (shares, _) in &drawn {
-        for (name, values) in measures(shares) {
+        let apart = [("position_bias", vec![shares.centred_bias()]), ("query_mean", shares.query_mean().to_vec())];
+        for (name, values) in measures(shares).into_iter().chain(apart.map(|(name, values)| (name.to_owned(), values))) {
             samples.entry(name).or_default().push(values);
         }
     }
@@ -680,7 +763,7 @@ fn intervals(totals: &SiteTotals) -> Option<Intervals> {
     for (place, variant) in totals.variants.iter().enumerate() {
         let means: Vec<_> = drawn.iter().map(|(_, closeness)| closeness[place].mean()).collect();
         let of = |of: fn(&crate::Closeness) -> f64| interval(&mut means.iter().map(of).collect::<Vec<_>>());
-        rebuilt.insert(variant.name.into(), [of(|c| c.total_variation), of(|c| c.kl), of(|c| c.argmax)]);
+        rebuilt.insert(variant.name.clone(), [of(|c| c.total_variation), of(|c| c.kl), of(|c| c.argmax)]);
     }
     Some(Intervals { resamples: drawn.len(), shares: samples.iter().map(|(name, rows)| (name.clone(), columns(rows))).collect(), rebuilt })
 }
@@ -696,6 +779,41 @@ fn counts(sums: &Sums, fit: &Fit<f32>) -> CountsReport {
         pieces: fit.connections.n_pieces,
         weak_links: fit.connections.weak_links,
     }
+}
+
+/// The two means over words, and the words that lie widest apart.
+fn word_variance(
+    description: &Description,
+    stream: usize,
+    squares: &WordVariance,
+    sums: &Sums,
+    components: &[Components<f32>],
+) -> Option<WordVarianceReport> {
+    let names = description.words(description.streams[stream].side);
+    let mut words = squares.by_word(sums, &components[stream]);
+    let [before, after] = squares.means(sums, &components[stream])?;
+    let n_words = words.len();
+    words.sort_by(|a, b| b.before.total_cmp(&a.before).then(a.token.cmp(&b.token)));
+    let widest = words.iter().take(WIDEST).map(|word| WordReport {
+        word: names.name(word.token).into_owned(),
+        count: word.count,
+        before: word.before,
+        after: word.after,
+    });
+    Some(WordVarianceReport { before, after, words: n_words, widest: widest.collect() })
+}
+
+/// Steps and tokens seen too rarely for their components to say much, the rarest first.
+fn thin(description: &Description, stream: usize, sums: &Sums) -> ThinReport {
+    let names = description.words(description.streams[stream].side);
+    let counts = sums.step_counts().iter().enumerate();
+    let mut steps: Vec<ThinStep> = counts.filter(|&(_, &count)| count < FEW).map(|(step, &count)| ThinStep { step, count }).collect();
+    steps.sort_by_key(|step| step.count);
+    steps.truncate(THIN);
+    let mut tokens: Vec<_> = sums.token_counts().into_iter().filter(|&(_, count)| count < FEW).collect();
+    tokens.sort_by_key(|&(_, count)| count);
+    let tokens = tokens.into_iter().take(THIN).map(|(token, count)| ThinToken { word: names.name(token).into_owned(), count });
+    ThinReport { steps, tokens: tokens.collect() }
 }
 
 fn ranking(by: Rank, description: &Description, ranked: Vec<(f64, Recorded)>) -> Ranking {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::scene::{CodeExamples, Scene};
-use crate::{Breakdown, Description, Recorded, Side, SiteSplit, Token, Visible};
+use crate::{AverageAttention, Breakdown, Description, Recorded, Side, SiteSplit, Token, Visible};
 
 /// Some sentences in full.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Samples {
     pub visible: Vec<Visible>,
     /// What codes of the source stand for, where they are codes of frames or patches.
     pub codes: Vec<CodeExamples>,
+    /// By sentence, then site: mean total variation of its attention from the average; empty where there is no average.
+    pub distances: Vec<Vec<f64>>,
 }
 
 /// Names of the tokens that stand in some sentences.
@@ -66,7 +68,7 @@ impl Samples {
         };
         let (source, target) = (names(Side::Source), names(Side::Target));
         let visible = description.sites.iter().map(|site| site.visible).collect();
-        Self { sentences, averages, source, target, visible, codes: Vec::new() }
+        Self { sentences, averages, source, target, visible, codes: Vec::new(), distances: Vec::new() }
     }
 }
 
@@ -138,6 +140,25 @@ impl Sample {
             sample.value_weighted.push(value_weighted);
         }
         sample
+    }
+}
+
+impl Sample {
+    /// By site: how far its attention lies from the average, as the mean of `½ Σ_k |α − ᾱ|` over its steps.
+    pub(super) fn distances(&self, description: &Description, averages: &[AverageAttention]) -> Vec<f64> {
+        let mut row = Vec::new();
+        let mut of_site = |site: usize| {
+            let (n_queries, n_keys) = self.shapes[site];
+            let mut sum = 0.0;
+            for query in 0..n_queries {
+                let n_visible = description.sites[site].visible.n_keys(query, n_keys);
+                averages[site].row::<f32>(query, n_visible, &mut row);
+                let own = &self.attention[site][query * n_keys..][..n_visible];
+                sum += own.iter().zip(&row).map(|(a, b)| f64::from((a - b).abs()) / 2.0).sum::<f64>();
+            }
+            sum / n_queries.max(1) as f64
+        };
+        (0..self.shapes.len()).map(&mut of_site).collect()
     }
 }
 

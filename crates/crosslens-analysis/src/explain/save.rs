@@ -95,6 +95,9 @@ impl Samples {
             json("numbers", serde_json::to_string(&self.sentences.iter().map(|sample| sample.sentence.number).collect::<Vec<_>>())),
             json("losses", serde_json::to_string(&self.sentences.iter().map(|sample| sample.sentence.loss).collect::<Vec<_>>())),
         ]);
+        if !self.distances.is_empty() {
+            metadata.extend([json("distances", serde_json::to_string(&self.distances))]);
+        }
         metadata.extend(scene_file::metadata(self));
         safetensors::serialize(views.collect::<Vec<_>>(), Some(metadata)).expect("names are distinct and sizes fit")
     }

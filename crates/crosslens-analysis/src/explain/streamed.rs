@@ -3,9 +3,9 @@
 use crosslens_kernels::Threads;
 use serde::{Deserialize, Serialize};
 
-use super::passes::{Batch, Fitted, Splitting, check_given, conclude, first_pass};
+use super::passes::{Batch, Fitted, Splitting, check_given, conclude, first_pass, no_shares};
 use super::{ExplainError, Explained, FirstTotals, Options, SecondTotals};
-use crate::{AverageAttention, Consumed, Description, Outcome, Recorded, Stats, StreamSums, Sums, WordVariance};
+use crate::{AverageAttention, Consumed, Description, Outcome, Recorded, ShareTally, Stats, StreamSums, Sums, WordVariance};
 
 /// Why totals do not add up or cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,6 +65,7 @@ impl Streamed<'_> {
         if second.n_sentences == 0 {
             return Err(ExplainError::Empty);
         }
+        second.check_ranked(self.options)?;
         let fitted = Fitted::new(self.description, &first, given, self.options)?;
         Ok(conclude(self.description, given, self.options, first, &fitted, second, None))
     }
@@ -79,7 +80,8 @@ impl Streamed<'_> {
             *own = super::passes::SiteTotals { variants, ..site.clone() };
         }
         let is_whole = kept.sites.len() == second.sites.len() && kept.word_variance.len() == second.word_variance.len();
-        if !is_whole || read.sites.iter().any(|site| !site.is_whole(self.options)) {
+        let mut sites = self.description.sites.iter().zip(&read.sites);
+        if !is_whole || sites.any(|(site, totals)| !totals.is_whole(self.options, &no_shares(site, self.options))) {
             return Err(TotalsError::Differ { what: "what was counted" });
         }
         (read.n_sentences, read.outcome, read.has_targets, read.losses) = (kept.n_sentences, kept.outcome, kept.has_targets, kept.losses);
@@ -236,14 +238,14 @@ impl super::passes::SiteTotals {
             && self.resampled.iter().zip(&other.resampled).all(|(own, other)| own.0.is_like(&other.0) && own.1.len() == other.1.len())
     }
 
-    /// Whether it counts what a site with its variants counts.
-    fn is_whole(&self, options: &Options) -> bool {
+    /// Whether it counts what a site with its variants counts; `none` are its shares before any row.
+    fn is_whole(&self, options: &Options, none: &ShareTally) -> bool {
         let n = self.variants.len();
-        let first = self.by_step.first();
+        let is_whole = |shares: &ShareTally| shares.is_whole() && shares.is_like(none);
         self.closeness.len() == n
             && self.resampled.len() == options.bootstrap
-            && self.by_step.iter().all(|step| step.is_whole() && first.is_some_and(|first| first.is_like(step)))
-            && self.resampled.iter().all(|(shares, closeness)| shares.is_whole() && closeness.len() == n)
+            && self.by_step.iter().all(is_whole)
+            && self.resampled.iter().all(|(shares, closeness)| is_whole(shares) && closeness.len() == n)
     }
 
     fn merge(&mut self, other: &Self) {

@@ -1,6 +1,6 @@
 //! What drives a site, in words, from stated rules.
 
-use crate::report::{Causal, SiteReport, TaskReport, Verdict};
+use crate::report::{Causal, ErrorReport, SiteReport, TaskReport, Verdict};
 
 /// A model that gets fewer words right than this does not do its task.
 const DOES_ITS_TASK: f64 = 0.95;
@@ -29,10 +29,7 @@ fn percent(share: f64) -> String {
 /// `rerun` is what the model does when it is run again with nothing changed, on the sentences of the causal checks.
 pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<&Causal>) -> Verdict {
     if site.error.worst() > super::passes::MAX_ERROR {
-        return say(
-            "not exact",
-            format!("the terms do not add up to the model's own scores (error {:.1e}); no shares are given", site.error.worst()),
-        );
+        return say("not exact", format!("{}; no shares are given", what_is_not_exact(&site.error)));
     }
     let Some(evidence) = Evidence::of(site) else {
         return say("not measured", "there are no shares to judge by".into());
@@ -42,7 +39,7 @@ pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<&Causa
         return say("not rerun", format!("{tendency}; the model is not at hand to be run again"));
     }
     match task.word_accuracy {
-        None if !beats_uniform(site, rerun) => {
+        None if rerun.is_some() && !beats_uniform(site, rerun) => {
             return say("task not assessed", format!("{tendency}; there is no target, and uniform attention costs the model nothing"));
         }
         Some(accuracy) if accuracy < DOES_ITS_TASK => {
@@ -57,6 +54,16 @@ pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<&Causa
         None => say("not rerun", format!("{tendency}; no causal check was run")),
         Some(kept) => judged(&evidence, &kept),
     }
+}
+
+/// Which of the two errors is too large: that of the split, or that of the scores themselves.
+fn what_is_not_exact(error: &ErrorReport) -> String {
+    // No number is no small number.
+    if error.score.is_nan() || error.score > super::passes::MAX_ERROR {
+        return format!("the terms do not add up to the model's scores (error {:.1e})", error.score);
+    }
+    let attention = error.attention.unwrap_or(0.0);
+    format!("the terms add up to the scores, but the model's own attention is not their softmax (error {attention:.1e})")
 }
 
 /// Whether what the model wrote is likelier to it than under uniform attention.
@@ -192,7 +199,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::report::{AverageReport, ContentCloseness, ErrorReport, Rebuilt, SharesReport, Sides};
+    use crate::report::{AverageReport, ContentCloseness, Rebuilt, SharesReport, Sides};
 
     /// A site with one centred table and words right under each rebuilt attention.
     fn site(table: [[f64; 3]; 3], query_mean: f64, words: &[(&str, f64)]) -> SiteReport {
@@ -312,11 +319,33 @@ mod tests {
         assert_eq!(verdict(&site, &poor, Some(&right(0.5))).label, "task not done");
         assert_eq!(verdict(&site, &TaskReport { word_accuracy: None, ..DONE }, Some(&right(0.5))).label, "task not assessed");
         assert_eq!(verdict(&site, &TaskReport { can_rerun: false, ..DONE }, None).label, "not rerun");
+        let untold = verdict(&site, &TaskReport { word_accuracy: None, ..DONE }, None);
+        assert_eq!(untold.label, "not rerun");
+        assert!(untold.text.ends_with("no causal check was run") && !untold.text.contains("uniform"), "{}", untold.text);
         site.error.attention = Some(f64::NAN);
         assert_eq!(label(&site), "not exact");
         site.error.attention = None;
         site.shares = None;
         assert_eq!(label(&site), "not measured");
         assert_eq!(percent(-0.001), "0 %");
+    }
+
+    /// Terms that do not add up are one fault, scores that are not the model's another.
+    #[test]
+    fn it_is_said_which_error_is_too_large() {
+        let mut site = site(corner(0.9, 0.05), 0.0, &words(0.99, 0.99, 0.4));
+        let mut text = |score: f64, attention: Option<f64>| {
+            site.error = ErrorReport { score, attention };
+            let verdict = verdict(&site, &DONE, Some(&right(1.0)));
+            assert_eq!(verdict.label, "not exact");
+            verdict.text
+        };
+        assert_eq!(text(2e-3, Some(0.0)), "the terms do not add up to the model's scores (error 2.0e-3); no shares are given");
+        assert_eq!(text(2e-3, Some(0.5)), "the terms do not add up to the model's scores (error 2.0e-3); no shares are given");
+        assert_eq!(
+            text(1e-7, Some(2e-4)),
+            "the terms add up to the scores, but the model's own attention is not their softmax (error 2.0e-4); no shares are given"
+        );
+        assert!(text(f64::NAN, None).starts_with("the terms do not add up"));
     }
 }

@@ -28,6 +28,7 @@ fn samples(scale: f32) -> Samples {
         target: names(Some(3)),
         visible: vec![Visible::All],
         codes: Vec::new(),
+        distances: Vec::new(),
     }
 }
 

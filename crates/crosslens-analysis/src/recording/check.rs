@@ -172,6 +172,10 @@ pub(super) fn sentence(path: &Path, description: &Description, number: u64, sent
         check.tokens(Side::Target, tokens, &description.target)?;
     }
 
+    // Losses that are not known are kept as NaN; an infinite one could not be reported.
+    if sentence.loss.is_some_and(f64::is_infinite) {
+        return Err(RecordingError::NotFinite { path: path.to_owned(), sentence: number, name: name::LOSSES.to_owned() });
+    }
     check.length("states", sentence.states.len(), description.streams.len())?;
     for (stream, states) in description.streams.iter().zip(&sentence.states) {
         let name = name::states(&stream.name);

@@ -6,8 +6,11 @@
 //! key_lengths   [N]               query_lengths   [N]                whole numbers from 1 to S, T
 //! target_tokens [N, T]            predicted_tokens [N, T]            if known
 //! attention     [N, H, T, S]                                         if kept
+//! losses        [N]                                                  if known, NaN where not
+//! causal        []                                                   1 where a query sees its own step and those before
 //!
 //! query_weights [H, d_query, d_head]  query_bias [H, d_head]  key_weights [H, d_key, d_head]  key_bias [H, d_head]  scale []
+//! position_bias [H, n]  position_bias_lowest []
 //! additive_query [d_query, a]  additive_key [d_key, a]  additive_bias [a]  additive_vector [a]
 //! ```
 //! With `query_weights` and `key_weights` the score is projected and there are `H` heads; with the `additive_` arrays it is additive; with
@@ -20,7 +23,7 @@ use super::{RecordingError, check};
 use crate::storage::arrays::{Arrays, Numbers};
 use crate::storage::dtype::Dtype;
 use crate::storage::{npz, safetensors};
-use crate::{Consumed, Description, Linear, Recorded, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible, Words};
+use crate::{Consumed, Description, Linear, Recorded, RelativeBias, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible, Words};
 
 const KEY_STATES: &str = "key_states";
 const QUERY_STATES: &str = "query_states";
@@ -31,20 +34,35 @@ const QUERY_LENGTHS: &str = "query_lengths";
 const TARGET_TOKENS: &str = "target_tokens";
 const PREDICTED_TOKENS: &str = "predicted_tokens";
 const ATTENTION: &str = "attention";
+const LOSSES: &str = "losses";
+const CAUSAL: &str = "causal";
 const QUERY_WEIGHTS: &str = "query_weights";
 const QUERY_BIAS: &str = "query_bias";
 const KEY_WEIGHTS: &str = "key_weights";
 const KEY_BIAS: &str = "key_bias";
 const SCALE: &str = "scale";
+const POSITION_BIAS: &str = "position_bias";
+const POSITION_BIAS_LOWEST: &str = "position_bias_lowest";
 const ADDITIVE_QUERY: &str = "additive_query";
 const ADDITIVE_KEY: &str = "additive_key";
 const ADDITIVE_BIAS: &str = "additive_bias";
 const ADDITIVE_VECTOR: &str = "additive_vector";
 
-const PROJECTED: [&str; 4] = [QUERY_WEIGHTS, QUERY_BIAS, KEY_WEIGHTS, KEY_BIAS];
+const PROJECTED: [&str; 6] = [QUERY_WEIGHTS, QUERY_BIAS, KEY_WEIGHTS, KEY_BIAS, POSITION_BIAS, POSITION_BIAS_LOWEST];
 const ADDITIVE: [&str; 4] = [ADDITIVE_QUERY, ADDITIVE_KEY, ADDITIVE_BIAS, ADDITIVE_VECTOR];
-const DATA: [&str; 9] =
-    [KEY_STATES, QUERY_STATES, KEY_TOKENS, QUERY_TOKENS, KEY_LENGTHS, QUERY_LENGTHS, TARGET_TOKENS, PREDICTED_TOKENS, ATTENTION];
+const DATA: [&str; 11] = [
+    KEY_STATES,
+    QUERY_STATES,
+    KEY_TOKENS,
+    QUERY_TOKENS,
+    KEY_LENGTHS,
+    QUERY_LENGTHS,
+    TARGET_TOKENS,
+    PREDICTED_TOKENS,
+    ATTENTION,
+    LOSSES,
+    CAUSAL,
+];
 
 /// Sentences whose tokens are looked at together when the words are counted.
 const BLOCK: u64 = 1024;
@@ -102,6 +120,7 @@ impl Import {
             return Err(RecordingError::Empty { path: path.to_owned() });
         }
         let maps = import.maps()?;
+        let visible = if import.number(CAUSAL)?.is_some_and(|causal| causal != 0.0) { Visible::Causal } else { Visible::All };
         let (source, target) = import.count_words()?;
         let words = |count| Words { count, ..Words::default() };
         let stream = |name: &str, side, d| Stream { name: name.to_owned(), side, consumed: Consumed::Current, d: d as usize };
@@ -112,7 +131,7 @@ impl Import {
             query: 1,
             key: 0,
             map,
-            visible: Visible::All,
+            visible,
             value: None,
         });
         let description = Description {
@@ -140,6 +159,9 @@ impl Import {
             if arrays.has(name) {
                 arrays.expect(name, &Dtype::INTEGERS, [*n, *n_queries])?;
             }
+        }
+        if arrays.has(LOSSES) {
+            arrays.expect(LOSSES, &Dtype::FLOATS, [*n])?;
         }
         if arrays.has(ATTENTION) {
             arrays.expect(ATTENTION, &Dtype::FLOATS, [*n, *n_heads, *n_queries, *n_keys])?;
@@ -186,9 +208,21 @@ impl Import {
         let map = |head| {
             let query = of_head(QUERY_WEIGHTS, QUERY_BIAS, head, *d_query)?;
             let key = of_head(KEY_WEIGHTS, KEY_BIAS, head, *d_key)?;
-            Ok(ScoreMap::Projected { query, key, scale, position_bias: None })
+            Ok(ScoreMap::Projected { query, key, scale, position_bias: self.position_bias(head)?.map(Into::into) })
         };
         (0..*n_heads).map(map).collect()
+    }
+
+    /// What one head adds to a score for the distance of its two steps.
+    fn position_bias(&self, head: u64) -> Result<Option<RelativeBias>, RecordingError> {
+        let arrays = &self.arrays;
+        let Some(lowest) = self.number(POSITION_BIAS_LOWEST)? else {
+            return if arrays.has(POSITION_BIAS) { Err(missing(arrays, POSITION_BIAS_LOWEST)) } else { Ok(None) };
+        };
+        let [_, n_distances] = arrays.shape(POSITION_BIAS, &Dtype::FLOATS)?;
+        arrays.expect(POSITION_BIAS, &Dtype::FLOATS, [self.n_heads, n_distances])?;
+        let values = arrays.numbers(POSITION_BIAS, head * n_distances)?.take(n_distances)?;
+        Ok(Some(RelativeBias { lowest: lowest as i64, values }))
     }
 
     fn additive(&self) -> Result<Vec<ScoreMap>, RecordingError> {
@@ -215,16 +249,21 @@ impl Import {
         }])
     }
 
-    /// The one number of `scale`, as `[]` or `[1]`; 1 where there is none.
+    /// 1 where there is none.
     fn scale(&self) -> Result<f32, RecordingError> {
-        if !self.arrays.has(SCALE) {
-            return Ok(1.0);
+        Ok(self.number(SCALE)?.unwrap_or(1.0) as f32)
+    }
+
+    /// One number, as `[]` or `[1]`; `None` where there is none.
+    fn number(&self, name: &str) -> Result<Option<f64>, RecordingError> {
+        if !self.arrays.has(name) {
+            return Ok(None);
         }
         let numeric = [&Dtype::FLOATS[..], &Dtype::INTEGERS].concat();
-        if self.arrays.shape::<0>(SCALE, &numeric).is_err() {
-            self.arrays.expect(SCALE, &numeric, [1])?;
+        if self.arrays.shape::<0>(name, &numeric).is_err() {
+            self.arrays.expect(name, &numeric, [1])?;
         }
-        Ok(self.arrays.all::<f32>(SCALE)?.first().copied().unwrap_or(1.0))
+        Ok(self.arrays.all::<f64>(name)?.first().copied())
     }
 
     /// One more than the largest token of each side: how many words there are at least. Looks at every length and token.
@@ -298,6 +337,12 @@ impl Import {
             sentence.states.push(keys.next(sentence.source.len() as u64)?);
             sentence.states.push(queries.next(sentence.fed.len() as u64)?);
         }
+        if self.arrays.has(LOSSES) {
+            let losses: Vec<f64> = self.arrays.numbers(LOSSES, range.start)?.take(range.end - range.start)?;
+            for (sentence, loss) in sentences.iter_mut().zip(losses) {
+                sentence.loss = Some(loss).filter(|loss| !loss.is_nan());
+            }
+        }
         if self.arrays.has(ATTENTION) {
             let first_row = range.start * self.n_heads * self.n_queries;
             let mut rows = Rows::new(&self.arrays, ATTENTION, first_row, self.n_keys, 1)?;
@@ -322,6 +367,10 @@ impl Import {
         rows.skip(self.n_queries - n_queries as u64)?;
         Ok(weights)
     }
+}
+
+fn missing(arrays: &Arrays, name: &str) -> RecordingError {
+    RecordingError::MissingArray { path: arrays.path().to_owned(), name: name.to_owned() }
 }
 
 /// Reads padded rows of an array `[…, steps, d]` one after the other.

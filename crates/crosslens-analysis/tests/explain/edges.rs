@@ -2,14 +2,15 @@
 
 use std::sync::Mutex;
 
-use crosslens_analysis::explain::{ExplainError, Live, Options, explain};
+use crosslens_analysis::explain::{ExplainError, Live, MAX_CELLS, Options, explain};
+use crosslens_analysis::report::{Report, ThinStep, ThinToken};
 use crosslens_analysis::{
-    Answer, Description, Estimator, Fed, Intervene, Pair, RecordError, Recordable, Recorded, ScoreMap, Shrinkage, Site, SiteKind, Sums,
-    Visible,
+    Answer, Description, Estimator, Fed, Intervene, Linear, MAX_STEPS, Pair, RecordError, Recordable, Recorded, ScoreMap, Shrinkage, Site,
+    SiteKind, Sums, Visible,
 };
 use serde_json::Value;
 
-use super::planted::{D, KEY, Plan, Planted, QUERY, dot, every_map};
+use super::planted::{D, END, KEY, Plan, Planted, QUERY, Random, affine, dot, every_map, product, rows};
 use super::schema::Schema;
 
 fn is_published(planted: &Planted, options: &Options) {
@@ -88,11 +89,172 @@ fn the_interval_of_one_sentence_is_its_own_value() {
     }
 }
 
+/// Sums of every stream of some sentences.
+fn sums(sentences: &[Recorded]) -> Vec<Sums> {
+    let mut sums = vec![Sums::new(D); 2];
+    for sentence in sentences {
+        sums[QUERY].add(&sentence.fed, &sentence.states[QUERY]);
+        sums[KEY].add(&sentence.source, &sentence.states[KEY]);
+    }
+    sums
+}
+
+/// The half of a sentence, as the numbers of sentences are hashed (Splitmix64's finaliser).
+fn is_fitted(number: u64) -> bool {
+    let x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (x ^ (x >> 31)) & 1 == 0
+}
+
+fn tables(report: &Report) -> Vec<f64> {
+    report.sites[0].shares.as_ref().expect("the terms add up").tables["centred"].concat()
+}
+
+/// Held out means: fitted on one half, explained on the other, as if the sums of the one had been given for the other.
+#[test]
+fn components_come_from_the_other_half() {
+    let planted = Planted::of(&Plan::default(), vec![dot()]);
+    let held_out = planted.explain(&Options { held_out: true, ..Options::default() }).report;
+    let (fitted, explained): (Vec<_>, Vec<_>) = planted.sentences.iter().cloned().partition(|sentence| is_fitted(sentence.number));
+    assert_eq!((held_out.corpus.pairs, held_out.corpus.fitted_pairs), (explained.len() as u64, fitted.len() as u64));
+    let others = Planted { sentences: explained, ..planted.clone() };
+    let by_hand = explain(&others, Some(&sums(&fitted)), &Options::default(), &mut |_| ()).expect("an explanation").report;
+    let in_sample = others.explain(&Options::default()).report;
+    let off = |report: &Report| tables(report).iter().zip(tables(&held_out)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(off(&by_hand) < 1e-5, "{}", off(&by_hand));
+    assert!(off(&in_sample) > 1e-3, "the same half fits itself better: {}", off(&in_sample));
+}
+
+/// Sums that were given may be of any sentences: only where they are those of the ones explained is that known.
+#[test]
+fn sums_of_the_sentences_explained_are_not_held_out() {
+    let planted = Planted::of(&Plan::default(), vec![dot()]);
+    let held_out = |given: &[Recorded]| {
+        let explained = explain(&planted, Some(&sums(given)), &Options::default(), &mut |_| ()).expect("an explanation");
+        explained.report.corpus.held_out
+    };
+    assert_eq!(planted.explain(&Options::default()).report.corpus.held_out, Some(false));
+    assert_eq!(held_out(&planted.sentences), Some(false));
+    let turned: Vec<Recorded> = planted.sentences.iter().rev().cloned().collect();
+    assert_eq!(held_out(&turned), Some(false), "in whatever order");
+    assert_eq!(held_out(&planted.sentences[1..]), None);
+    let other = Planted::of(&Plan { seed: 2, ..Plan::default() }, vec![dot()]);
+    assert_eq!(held_out(&other.sentences), None);
+}
+
+/// Fitted on three steps and two words, explained at five steps and with a third: what is not known has no part, and the rest has it all.
+#[test]
+fn steps_and_tokens_that_were_not_fitted_are_all_rest() {
+    let mut planted = Planted::of(&Plan { n_sentences: 0, lengths: 3..6, ..Plan::default() }, vec![dot()]);
+    let mut random = Random::new(3);
+    for number in 0..6 {
+        let words = if number % 2 == 0 { vec![1, 2, END] } else { vec![2, 1, END] };
+        planted.push(number, words.clone(), words, 0.5, &mut random);
+    }
+    let given = sums(&planted.sentences);
+    planted.sentences.clear();
+    planted.push(6, vec![1, 2, 1, 3, END], vec![1, 2, 1, 3, END], 0.5, &mut random);
+    let explained = explain(&planted, Some(&given), &Options::default(), &mut |_| ()).expect("an explanation");
+    assert!(explained.report.sites[0].shares.is_some(), "the terms add up: {:?}", explained.report.sites[0].error);
+    let pieces = &explained.samples.sentences[0].pieces[0];
+    let at = |query_part: usize, key_part: usize, query: usize, key: usize| pieces[((3 * query_part + key_part) * 5 + query) * 5 + key];
+    for part in 0..3 {
+        for step in 0..5 {
+            // The fourth and the fifth step were never reached.
+            for unknown in [3, 4] {
+                assert_eq!((at(part, 0, step, unknown), at(0, part, unknown, step)), (0.0, 0.0), "μ at {unknown}");
+            }
+            // The fourth key is the word 3, and the fifth query was fed it.
+            assert_eq!((at(part, 1, step, 3), at(1, part, 4, step)), (0.0, 0.0), "χ");
+        }
+    }
+    assert!(at(2, 2, 4, 3) != 0.0 && at(0, 0, 0, 0) != 0.0 && at(1, 1, 1, 0) != 0.0, "the others have their parts");
+}
+
+/// Six sentences of three words and one of five: steps 3 and 4 and the word 3 were seen once.
+#[test]
+fn rare_steps_and_tokens_are_named() {
+    let mut planted = Planted::of(&Plan { n_sentences: 0, lengths: 3..6, ..Plan::default() }, vec![dot()]);
+    planted.description.source.names = ["<eos>", "a", "b", "rare"].map(str::to_owned).to_vec();
+    let mut random = Random::new(3);
+    for number in 0..7 {
+        let words = if number < 6 { vec![1, 2, END] } else { vec![1, 2, 1, 3, END] };
+        planted.push(number, words.clone(), words, 0.5, &mut random);
+    }
+    let report = planted.explain(&Options::default()).report;
+    for (stream, rare) in report.streams.iter().zip(["#3", "rare"]) {
+        assert_eq!((stream.counts.few_steps, stream.counts.few_tokens), (2, 1), "{}", stream.name);
+        assert_eq!(stream.thin.steps, [ThinStep { step: 3, count: 1 }, ThinStep { step: 4, count: 1 }]);
+        assert_eq!(stream.thin.tokens, [ThinToken { word: rare.into(), count: 1 }]);
+    }
+    let words = report.streams[KEY].word_variance.as_ref().expect("words seen twice");
+    let names: Vec<&str> = words.widest.iter().map(|word| word.word.as_str()).collect();
+    assert_eq!(words.words, 2, "the end token is no word, and a word seen once does not vary: {names:?}");
+    assert!(words.widest.is_sorted_by(|a, b| a.before >= b.before) && words.widest.len() == 2, "{words:?}");
+    assert_eq!(report.streams[KEY].word_variance_ratio, Some(words.after / words.before));
+}
+
+#[test]
+fn sentences_beyond_the_limits_are_refused_by_their_number() {
+    let refused = |n_source: usize, n_target: usize| {
+        let mut planted = Planted::of(&Plan { n_sentences: 2, ..Plan::default() }, vec![dot()]);
+        let sentence = &mut planted.sentences[1];
+        (sentence.source, sentence.fed) = (vec![1; n_source], vec![1; n_target]);
+        (sentence.predicted, sentence.target) = (Vec::new(), None);
+        sentence.states = vec![vec![0.5; n_target * D], vec![0.5; n_source * D]];
+        sentence.attention.clear();
+        explain(&planted, None, &Options::default(), &mut |_| ()).expect_err("too long")
+    };
+    for (n_source, n_target) in [(MAX_STEPS + 1, 2), (2, MAX_STEPS + 1), (MAX_CELLS / 4096 + 1, 4096)] {
+        let error = refused(n_source, n_target);
+        assert!(matches!(error, ExplainError::TooLong { sentence: 1, .. }), "{error}");
+        assert!(error.to_string().contains(&format!("{n_source} source and {n_target} target steps")), "{error}");
+    }
+}
+
+/// `‖α·(V h + b)‖` of every cell.
+#[test]
+fn attention_is_weighted_by_the_norms_of_its_values() {
+    let mut planted = Planted::of(&Plan::default(), vec![dot(), dot()]);
+    let weights = Random::new(8).vector(D * 2, 1.0).iter().map(|&x| x as f32).collect();
+    let value = Linear { d_in: D, d_out: 2, weights, bias: vec![0.5, -1.5] };
+    planted.description.sites[1].value = Some(value.clone());
+    let explained = planted.explain(&Options::default());
+    for sample in &explained.samples.sentences {
+        let keys = rows(&planted.sentences[sample.sentence.number as usize].states[KEY]);
+        let plain: Vec<f64> = keys.iter().map(|h| product(h, h).sqrt()).collect();
+        let mapped: Vec<f64> = keys.iter().map(|h| affine(&value, h)).map(|v| product(&v, &v).sqrt()).collect();
+        for (site, norms) in [plain, mapped].iter().enumerate() {
+            for (place, (found, weight)) in sample.value_weighted[site].iter().zip(&sample.attention[site]).enumerate() {
+                let expected = f64::from(*weight) * norms[place % keys.len()];
+                assert!((f64::from(*found) - expected).abs() < 1e-5, "site {site}, cell {place}: {found} and {expected}");
+            }
+        }
+    }
+}
+
+/// The bias of positions and the mean of the queries have intervals too, which hold what was found.
+#[test]
+fn every_share_has_its_interval() {
+    let planted = Planted::of(&Plan { n_sentences: 200, ..Plan::default() }, every_map(3));
+    for site in planted.explain(&Options { bootstrap: 200, ..Options::default() }).report.sites {
+        let (shares, intervals) = (site.shares.expect("the terms add up"), site.intervals.expect("they were asked for"));
+        let found: Vec<f64> = std::iter::once(shares.position_bias).chain(shares.query_mean).collect();
+        let all = [&intervals.shares["position_bias"][..], &intervals.shares["query_mean"][..]].concat();
+        assert_eq!(all.len(), 4);
+        for (share, [low, high]) in found.iter().zip(&all) {
+            assert!(low <= share && share <= high, "{}: {share} in {low} to {high}", site.map);
+            assert_eq!(low == high, *share == 0.0, "{}: {low} to {high}", site.map);
+        }
+    }
+}
+
 #[test]
 fn held_out_sentences_are_either_fitted_or_explained() {
     let planted = Planted::of(&Plan::default(), vec![dot()]);
     let corpus = planted.explain(&Options { held_out: true, ..Options::default() }).report.corpus;
-    assert!(corpus.held_out && corpus.pairs > 0 && corpus.fitted_pairs > 0);
+    assert!(corpus.held_out == Some(true) && corpus.pairs > 0 && corpus.fitted_pairs > 0);
     assert_eq!(corpus.pairs + corpus.fitted_pairs, 40);
     let one = Planted::of(&Plan { n_sentences: 1, ..Plan::default() }, vec![dot()]);
     let error = explain(&one, None, &Options { held_out: true, ..Options::default() }, &mut |_| ()).expect_err("one half is empty");

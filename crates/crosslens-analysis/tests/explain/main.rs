@@ -1,5 +1,7 @@
 //! Explanations of corpora whose truth is known.
 
+mod chosen;
+mod diagonal;
 mod edges;
 mod figures;
 mod laws;

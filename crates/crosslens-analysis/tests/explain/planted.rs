@@ -213,7 +213,7 @@ pub(crate) fn every_map(seed: u64) -> Vec<ScoreMap> {
     ]
 }
 
-fn affine(linear: &Linear, x: &[f64]) -> Vec<f64> {
+pub(crate) fn affine(linear: &Linear, x: &[f64]) -> Vec<f64> {
     let bias = |column: usize| linear.bias.get(column).map_or(0.0, |&b| f64::from(b));
     let column = |column: usize| -> f64 {
         x.iter().enumerate().map(|(row, x)| x * f64::from(linear.weights[row * linear.d_out + column])).sum::<f64>() + bias(column)

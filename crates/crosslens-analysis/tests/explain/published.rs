@@ -1,7 +1,8 @@
 //! Reports are what `docs/report.schema.json` says they are.
 
-use crosslens_analysis::explain::{Options, Rank};
+use crosslens_analysis::explain::{Explained, Options, Rank};
 use crosslens_analysis::geometry::PathReport;
+use crosslens_analysis::report::{Report, Verdict};
 use crosslens_analysis::{Linear, Readout};
 use serde_json::{Map, Value};
 
@@ -30,8 +31,9 @@ fn reports() -> Vec<Value> {
         sentence.attention.clear();
     }
     let all = Options { bootstrap: 5, rank: Some(Rank::Drift), k: 5, held_out: true, ..Options::default() };
+    let by_loss = Options { rank: Some(Rank::Loss), ..all.clone() };
     let mut reports = Vec::new();
-    for (corpus, options) in [(&every, &all), (&every, &Options::default()), (&without_attention, &all), (&silent, &all)] {
+    for (corpus, options) in [(&every, &all), (&every, &Options::default()), (&without_attention, &by_loss), (&silent, &all)] {
         let mut report = corpus.explain(options).report;
         reports.push(report.to_json());
         for site in &mut report.sites {
@@ -41,6 +43,54 @@ fn reports() -> Vec<Value> {
         reports.push(corpus.explain(&Options { geometry: true, ..options.clone() }).report.to_json());
     }
     reports.iter().map(|text| serde_json::from_str(text).expect("a report is JSON")).collect()
+}
+
+fn is_published(report: &Report) {
+    let report: Value = serde_json::from_str(&report.to_json()).expect("a report is JSON");
+    assert_eq!(Schema::of_reports().faults(&report), Vec::<String>::new());
+}
+
+/// What is refused is published too, and read again as it was.
+#[test]
+fn refused_reports_keep_to_the_published_schema() {
+    for error in [2e-4, f32::NAN, f32::INFINITY] {
+        let mut planted = every();
+        planted.sentences[7].attention.iter_mut().for_each(|attention| attention[1] += error);
+        let mut explained = planted.explain(&Options { bootstrap: 3, ..Options::default() });
+        is_published(&explained.report);
+        for site in &explained.report.sites {
+            assert_eq!((site.shares.is_none(), site.verdict.label.as_str()), (true, "not exact"));
+            assert_eq!(site.rebuilt.keys().collect::<Vec<_>>(), ["average", "uniform"]);
+            assert!(site.verdict.text.starts_with("the terms add up to the scores"), "{}", site.verdict.text);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        explained.save(&folder.path().join("report.json")).expect("writable");
+        assert_eq!(Report::load(&folder.path().join("report.json")).expect("just saved"), explained.report);
+    }
+}
+
+#[test]
+fn a_report_of_no_sentence_keeps_to_the_published_schema() {
+    let verdict = Verdict { label: "no corpus".into(), text: "there is no corpus".into() };
+    for planted in [every(), Planted::of(&Plan::default(), Vec::new())] {
+        is_published(&Explained::of_no_sentence(&planted.description, &verdict).report);
+    }
+}
+
+/// Nothing is left out of a report whose model was not run: what it would have said is null.
+#[test]
+fn what_was_not_run_is_null() {
+    let report: Value = serde_json::from_str(&every().explain(&Options::default()).report.to_json()).expect("JSON");
+    for site in report["sites"].as_array().expect("sites") {
+        for (name, rebuilt) in site["rebuilt"].as_object().expect("by name") {
+            for field in ["accuracy", "phrase_accuracy", "content_word_accuracy", "loss", "changed"] {
+                assert_eq!(rebuilt.get(field), Some(&Value::Null), "{name} {field}");
+            }
+        }
+    }
+    for field in ["rerun", "unchanged", "values", "readout"] {
+        assert_eq!(report.get(field), Some(&Value::Null), "{field}");
+    }
 }
 
 #[test]

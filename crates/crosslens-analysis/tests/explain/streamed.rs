@@ -108,6 +108,27 @@ fn explanations_under_given_sums_merge() {
     }
 }
 
+/// Six parts are not nine terms, though all else that is counted is as much; nor are the five highest scores the three.
+#[test]
+fn totals_of_another_kind_of_score_are_refused() {
+    let options = options();
+    let sentences = |map: usize| Planted::of(&Plan::default(), vec![every_map(5).remove(map)]);
+    let (additive, dots) = (sentences(5), sentences(0));
+    let text = |planted: &Planted, options: &Options| {
+        let streamed = Streamed { description: &planted.description, options };
+        let first = streamed.first(&mut std::iter::once(planted.sentences.clone())).expect("sums");
+        streamed.second(&first, None, &mut std::iter::once(planted.sentences.clone())).expect("shares").to_json()
+    };
+    let read = |planted: &Planted, text: &str| {
+        Streamed { description: &planted.description, options: &options }.second_from_json(text).map(|_| ())
+    };
+    let differ = Err(TotalsError::Differ { what: "what was counted" });
+    assert_eq!(read(&dots, &text(&dots, &options)), Ok(()));
+    assert_eq!(read(&dots, &text(&additive, &options)), differ);
+    assert_eq!(read(&additive, &text(&dots, &options)), differ);
+    assert_eq!(read(&dots, &text(&dots, &Options { k: 5, ..options.clone() })), differ);
+}
+
 #[test]
 fn totals_of_other_things_do_not_merge() {
     let (planted, options) = (planted(), options());

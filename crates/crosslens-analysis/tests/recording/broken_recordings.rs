@@ -319,6 +319,15 @@ fn infinity_in_a_state() {
 }
 
 #[test]
+fn infinite_loss() {
+    for infinity in [f64::INFINITY, f64::NEG_INFINITY] {
+        let small = Small::new();
+        small.edit_numbers(SHARD, "losses", |bytes| bytes[..8].copy_from_slice(&infinity.to_le_bytes()));
+        small.refused(SHARD, &["sentence 0: `losses` holds a number that is not finite"]);
+    }
+}
+
+#[test]
 fn nan_in_attention() {
     let small = Small::new();
     small.edit_numbers(SHARD, "attention.0", |bytes| bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes()));

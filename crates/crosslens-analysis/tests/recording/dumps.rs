@@ -1,6 +1,6 @@
 //! Dumps of other frameworks are read as they are documented.
 
-use crosslens_analysis::{Recorded, Recording, ScoreMap, Side, SiteKind};
+use crosslens_analysis::{Recorded, Recording, RelativeBias, ScoreMap, Side, SiteKind, Visible};
 use zip::CompressionMethod::{Deflated, Stored};
 
 use crate::fixtures::{DumpFile, Dumped, f32s, f64s, i64s, npy, read_all, small_dump, small_dumped};
@@ -106,4 +106,42 @@ fn additive_arrays_make_an_additive_score() {
     ]);
     let [ScoreMap::Additive { query, key, vector }] = &maps[..] else { panic!("{maps:?}") };
     assert_eq!((query.d_out, &query.bias[..], &key.bias[..], vector.len()), (3, &[][..], &[7., 8., 9.][..], 3));
+}
+
+#[test]
+fn losses_and_causal_sight_may_come_along() {
+    let mut arrays = small_dump();
+    arrays.push(f64s("losses", &[2], &[0.75, f64::NAN]));
+    arrays.push(i64s("causal", &[], &[1]));
+    for dump in [DumpFile::npz(&arrays, Deflated), DumpFile::safetensors(&arrays)] {
+        let recording = Recording::open(dump.path()).expect("a dump");
+        assert_eq!(recording.description().sites[0].visible, Visible::Causal);
+        let losses: Vec<_> = recording.read(0..2).expect("two sentences").iter().map(|sentence| sentence.loss).collect();
+        assert_eq!(losses, [Some(0.75), None]);
+        assert_eq!(recording.read(1..2).expect("one sentence")[0].loss, None);
+    }
+    arrays.truncate(small_dump().len());
+    arrays.push(f64s("losses", &[2], &[f64::INFINITY, 0.5]));
+    DumpFile::safetensors(&arrays).refused(&["sentence 0: `losses` holds a number that is not finite"]);
+    arrays.pop();
+    arrays.push(i64s("causal", &[1], &[0]));
+    let recording = Recording::open(DumpFile::npz(&arrays, Stored).path()).expect("a dump");
+    assert_eq!(recording.description().sites[0].visible, Visible::All);
+}
+
+/// Two heads, three distances from −1: each head has its own row.
+#[test]
+fn a_bias_of_positions_belongs_to_projected_heads() {
+    let weights = [f32s("query_weights", &[2, 2, 1], &[1.; 4]), f32s("key_weights", &[2, 2, 1], &[1.; 4])];
+    let values = f32s("position_bias", &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+    let lowest = i64s("position_bias_lowest", &[], &[-1]);
+    let maps = map_of(&[&weights[..], &[values.clone(), lowest.clone()]].concat());
+    let bias = |head: usize| maps[head].position_bias().cloned().expect("a bias");
+    assert_eq!(bias(0), RelativeBias { lowest: -1, values: vec![1., 2., 3.] }.into());
+    assert_eq!((bias(1).at(1, 0), bias(1).at(1, 1), bias(1).at(0, 1), bias(1).at(0, 9)), (4., 5., 6., 6.));
+
+    let refused = |arrays: &[Dumped], words: &[&str]| DumpFile::safetensors(&[small_dump(), arrays.to_vec()].concat()).refused(words);
+    refused(&[&weights[..], std::slice::from_ref(&values)].concat(), &["no array `position_bias_lowest`"]);
+    refused(&[&weights[..], std::slice::from_ref(&lowest)].concat(), &["no array `position_bias`"]);
+    refused(&[values, lowest], &["no array `query_weights`"]);
 }

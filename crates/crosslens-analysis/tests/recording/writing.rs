@@ -67,6 +67,7 @@ fn sentences_that_do_not_fit_are_refused_together() {
         ("`states.encoder` has 3 numbers, 4 were expected", Recorded { states: vec![vec![0.0; 3], vec![0.0; 2]], ..good.clone() }),
         ("`attention.0` has 1 numbers, 2 were expected", Recorded { attention: vec![vec![1.0]], ..good.clone() }),
         ("not finite", Recorded { states: vec![vec![f32::NAN; 4], vec![0.0; 2]], ..good.clone() }),
+        ("`losses` holds a number that is not finite", Recorded { loss: Some(f64::INFINITY), ..good.clone() }),
     ];
     for (words, sentence) in bad {
         let error = writer.add(&[good.clone(), sentence]).expect_err(words).to_string();

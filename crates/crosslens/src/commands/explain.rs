@@ -1,9 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use crosslens_lab::analysis::explain::{Explained, Options, Rank, Rerun};
+use crosslens_lab::analysis::explain::{Chosen, Explained, Options, Rank, Rerun};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
-use crosslens_lab::{ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
+use crosslens_lab::{Attention, Choices, ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
 
 use super::languages::Reading;
 use crate::failure::Failure;
@@ -65,6 +65,13 @@ pub(crate) struct Arguments {
     /// List the sentences first in which attention drifts, misses source words or is diffuse, or which have a high loss.
     #[arg(long, value_enum)]
     rank: Option<RankName>,
+    /// Rebuild attention from these pieces of the scores too: terms named by the parts of query and key, such as tt,ti, or parts of
+    /// additive scores, such as qt,ki; t temporal, i input, r residual, and bias. May be given several times.
+    #[arg(long, value_name = "PIECES")]
+    subset: Vec<Chosen>,
+    /// Explain the attention of both sides to themselves too.
+    #[arg(long)]
+    self_attention: bool,
     /// Sentences the model is run again on with its attention changed, 1000 unless given; 0 for none.
     #[arg(long, value_name = "N")]
     causal: Option<u64>,
@@ -135,7 +142,22 @@ fn opened(arguments: &Arguments) -> Result<Opened, Failure> {
     if !ImportedModel::is_at(&arguments.model) {
         arguments.reading.refuse()?;
     }
-    Ok(Opened::open_with(&arguments.model, &arguments.reading.choices())?)
+    open(&arguments.model, &arguments.reading.choices(), arguments.self_attention)
+}
+
+/// Opens what can be explained, with the attention of both sides to themselves where that is asked for.
+pub(crate) fn open(path: &Path, choices: &Choices, self_attention: bool) -> Result<Opened, Failure> {
+    if self_attention && ImportedModel::is_at(path) {
+        return Ok(Opened::Imported(Box::new(ImportedModel::open_with(path, choices, Attention::All)?)));
+    }
+    match Opened::open_with(path, choices)? {
+        Opened::Model(model) if self_attention => Ok(Opened::Model(Box::new(TrainedModel { attention: Attention::All, ..*model }))),
+        Opened::Recording(_) if self_attention => {
+            let message = format!("`{}` is a recording, which has the attention it was made with", path.display());
+            Err(Failure::refused(message).hint("leave --self-attention out here, and give it to `crosslens record`"))
+        }
+        opened => Ok(opened),
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -283,6 +305,7 @@ fn options(arguments: &Arguments) -> Options {
             RankName::Loss => Rank::Loss,
         }),
         geometry: arguments.geometry,
+        subsets: arguments.subset.clone(),
         n_threads: arguments.threads,
         ..Options::default()
     }

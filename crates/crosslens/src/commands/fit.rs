@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crosslens_lab::{Opened, Sentences, Shard, fit_recording};
+use crosslens_lab::{Choices, Opened, Sentences, Shard, fit_recording};
 
-use super::explain::corpus_of_imported;
+use super::explain::{corpus_of_imported, open};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// Only every n-th sentence, beginning with the i-th.
     #[arg(long, value_name = "i/n", default_value = "1/1")]
     shard: ShardText,
+    /// Sum the states behind the attention of both sides to themselves too.
+    #[arg(long)]
+    self_attention: bool,
     /// The file of the sums.
     #[arg(short, long, value_name = "X.stats.safetensors")]
     out: PathBuf,
@@ -59,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
-    let (stats, n_sentences) = match Opened::open(&arguments.model)? {
+    let (stats, n_sentences) = match open(&arguments.model, &Choices::default(), arguments.self_attention)? {
         Opened::Model(model) => {
             let n_samples = arguments.samples.unwrap_or(1000);
             let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, n_samples)?;

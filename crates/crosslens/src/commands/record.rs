@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// Keep the network's own attention of all sentences; without this, of the first 100, enough to check the explanation against.
     #[arg(long)]
     keep_attention: bool,
+    /// Record the attention of both sides to themselves too.
+    #[arg(long)]
+    self_attention: bool,
     /// Feed the decoder the target instead of its own words.
     #[arg(long)]
     forced: bool,
@@ -51,15 +54,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         existing: if arguments.overwrite { Existing::Replace } else { Existing::Refuse },
         n_threads: arguments.threads,
     };
+    let attention = if arguments.self_attention { Attention::All } else { Attention::Cross };
     let bar = SentenceBar::new();
     let n_sentences = if ImportedModel::is_at(&arguments.model) {
-        let model = ImportedModel::open(&arguments.model, Attention::Cross)?;
+        let model = ImportedModel::open(&arguments.model, attention)?;
         let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "record")?;
         let sentences = model.sentences(corpus, arguments.threads)?;
         model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
         sentences.len()
     } else {
-        let model = TrainedModel::open(&arguments.model)?;
+        let model = TrainedModel { attention, ..TrainedModel::open(&arguments.model)? };
         let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, arguments.samples.unwrap_or_default())?;
         model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
         sentences.len()

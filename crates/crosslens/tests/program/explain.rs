@@ -93,6 +93,132 @@ fn live_rebuilds_attention_from_the_states_of_the_changed_run() {
     assert!(seen.contains("attention rebuilt from"), "{seen}");
 }
 
+/// With nothing changed it writes what it wrote, whoever feeds it; what is not run again stays as it is.
+#[test]
+fn free_lets_the_decoder_feed_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--arch", "bahdanau", "--steps", "60", "--out", "run", "--quiet"]);
+    let report = |more: &[&str]| explain(folder, &[&["run", "--samples", "60"], more].concat());
+    let (recorded, free) = (report(&[]), report(&["--free"]));
+    assert_eq!(Schema::of_reports().faults(&free), Vec::<String>::new());
+    assert_eq!((&recorded["rerun"], &free["rerun"]), (&"recorded".into(), &"free".into()));
+    assert_eq!(free["unchanged"]["changed"], 0.0, "with nothing changed it writes what it wrote");
+    let causal = ["accuracy", "phrase_accuracy", "content_word_accuracy", "loss", "changed", "rerun", "verdict"];
+    assert_alike(&free, &recorded, 0.0, &causal);
+}
+
+#[test]
+fn options_of_the_fit_reach_the_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    let report = |more: &[&str]| explain(folder, &[&["run", "--samples", "60", "--causal", "0"], more].concat());
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let plain = report(&[]);
+    assert_eq!((&plain["components"]["estimator"], &plain["components"]["shrunk"]), (&"paper".into(), &false.into()));
+    assert!(plain["streams"][0]["condition"].is_null() && number(&plain["streams"][0]["shrinkage"]) == 0.0);
+    let joint = report(&["--estimator", "joint"]);
+    assert_eq!(joint["components"]["estimator"], "joint");
+    assert!(number(&joint["streams"][0]["condition"]) >= 1.0, "{}", joint["streams"][0]);
+    let three = report(&["--shrink", "3"]);
+    assert_eq!(three["components"]["shrunk"], true);
+    assert!(three["streams"].as_array().expect("streams").iter().all(|stream| number(&stream["shrinkage"]) == 3.0));
+    let auto = report(&["--shrink", "auto"]);
+    assert!(auto["components"]["shrunk"] == true && number(&auto["streams"][0]["shrinkage"]) > 0.0, "{}", auto["streams"][0]);
+    let held_out = report(&["--held-out"]);
+    let corpus = &held_out["corpus"];
+    assert_eq!(corpus["held_out"], true);
+    assert!(corpus["pairs"].as_u64().zip(corpus["fitted_pairs"].as_u64()).is_some_and(|(a, b)| a > 0 && b > 0 && a + b == 60), "{corpus}");
+    for report in [plain, joint, three, auto, held_out] {
+        assert_eq!(Schema::of_reports().faults(&report), Vec::<String>::new());
+    }
+}
+
+/// Untrained weights are fitted and explained as the model is, and the report says on what.
+#[test]
+fn the_control_says_what_it_was_made_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    let control = |more: &[&str]| {
+        let report = explain(folder, &[&["run", "--samples", "250", "--causal", "0", "--control"], more].concat());
+        assert_eq!(Schema::of_reports().faults(&report), Vec::<String>::new());
+        assert!(report["sites"][0]["control"].is_object());
+        report["corpus"]["control"].clone()
+    };
+    assert_eq!(control(&[]), serde_json::json!({ "pairs": 200, "fitted_pairs": 200, "held_out": false }));
+    let held_out = control(&["--held-out"]);
+    assert_eq!(held_out["held_out"], true);
+    assert_eq!(held_out["pairs"].as_u64().zip(held_out["fitted_pairs"].as_u64()).map(|(a, b)| a + b), Some(200), "{held_out}");
+}
+
+#[test]
+fn attention_is_rebuilt_from_the_pieces_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    let report = explain(folder, &["run", "--samples", "60", "--subset", "rr,tr,rt,tt", "--subset", "tt"]);
+    assert_eq!(Schema::of_reports().faults(&report), Vec::<String>::new());
+    let rebuilt = &report["sites"][0]["rebuilt"];
+    assert_eq!(rebuilt["tt"], rebuilt["temporal"], "one term, by either name");
+    assert!(rebuilt["tt,tr,rt,rr"]["accuracy"].is_number(), "{rebuilt}");
+    let seen = text(&succeed(folder, &["explain", "run", "--samples", "60", "--subset", "ti,it"]).stdout);
+    assert!(seen.lines().any(|line| line.trim_start().starts_with("ti,it ")), "{seen}");
+    for (subset, code, says) in [("tx", 2, "terms such as tt,ti"), ("qt", 1, "no score is additive")] {
+        let output = run(folder, &["explain", "run", "--samples", "5", "--subset", subset]);
+        assert!(output.status.code() == Some(code) && shown(&output).contains(says), "{}", shown(&output));
+    }
+}
+
+/// The dump that docs/format.md makes with NumPy.
+const DUMP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/npz/good-numpy.npz");
+
+#[test]
+fn a_dump_of_numpy_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = explain(folder.path(), &[DUMP]);
+    assert_eq!(Schema::of_reports().faults(&report), Vec::<String>::new());
+    assert_eq!((&report["corpus"]["pairs"], &report["sites"][0]["map"]), (&2.into(), &"dot".into()));
+    assert_eq!(report["sites"][0]["verdict"]["label"], "not rerun");
+    // Nothing was written by it, so that no loss is known.
+    let output = run(folder.path(), &["explain", DUMP, "--rank", "loss"]);
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert!(shown(&output).contains("sentences cannot be ranked by loss"), "{}", shown(&output));
+}
+
+#[test]
+fn broken_files_end_in_a_message_with_their_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--steps", "1", "--out", "run", "--quiet"]);
+    succeed(folder, &["record", "run", "--samples", "5", "-o", "rec"]);
+    succeed(folder, &["fit", "run", "--samples", "5", "-o", "good.stats.safetensors"]);
+    let bytes = |name: &str| std::fs::read(folder.join(name)).expect("a file");
+    let (shard, stats, dump) =
+        (bytes("rec/shard-00000.safetensors"), bytes("good.stats.safetensors"), std::fs::read(DUMP).expect("a file"));
+    let cut = |name: &str, bytes: &[u8], n: usize| std::fs::write(folder.join(name), &bytes[..n]).expect("writable");
+    cut("rec/shard-00000.safetensors", &shard, shard.len() - 7);
+    cut("cut.npz", &dump, dump.len() / 2);
+    cut("empty.npz", &dump, 0);
+    cut("cut.stats.safetensors", &stats, stats.len() - 7);
+    cut("empty.stats.safetensors", &stats, 0);
+    let components = |file| vec!["explain", "run", "--samples", "5", "--components", file];
+    for (arguments, path) in [
+        (vec!["explain", "rec"], "rec/shard-00000.safetensors"),
+        (vec!["explain", "cut.npz"], "cut.npz"),
+        (vec!["explain", "empty.npz"], "empty.npz"),
+        (components("cut.stats.safetensors"), "cut.stats.safetensors"),
+        (components("empty.stats.safetensors"), "empty.stats.safetensors"),
+        (vec!["merge", "good.stats.safetensors", "empty.stats.safetensors", "-o", "x.stats.safetensors"], "empty.stats.safetensors"),
+    ] {
+        let output = run(folder, &arguments);
+        let seen = shown(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {seen}");
+        assert!(seen.contains(path) && !seen.contains("panicked"), "{arguments:?}: {seen}");
+    }
+}
+
 #[test]
 fn a_network_without_attention_has_its_states_explained() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -103,6 +229,9 @@ fn a_network_without_attention_has_its_states_explained() {
     let json: Value = serde_json::from_slice(&succeed(folder, &["explain", "run", "--samples", "50", "--json"]).stdout).expect("JSON");
     assert_eq!(Schema::of_reports().faults(&json), Vec::<String>::new());
     assert_eq!(json["sites"], Value::Array(Vec::new()));
+    let output = run(folder, &["explain", "run", "--samples", "50", "--rank", "drift"]);
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert!(shown(&output).contains("sentences cannot be ranked by drift: the network has no attention"), "{}", shown(&output));
 }
 
 #[test]

@@ -28,9 +28,10 @@ fn sums_made_in_shards_are_those_made_in_one() {
 
         let own = explain(folder, &[&[model], samples].concat());
         let given = explain(folder, &[&[model, "--components", &name("merged")], samples].concat());
-        // Whose the sums are is not known: their sentences count as others.
-        assert_alike(&own, &given, 1e-6, &["held_out"]);
-        assert_eq!(given["corpus"]["held_out"], true);
+        assert_alike(&own, &given, 1e-6, &[]);
+        assert_eq!(given["corpus"]["held_out"], false, "they are the sums of the very sentences explained");
+        let others = explain(folder, &[&[model, "--components", &name("1")], samples].concat());
+        assert_eq!(others["corpus"]["held_out"], serde_json::Value::Null, "a third of them: neither others nor the same");
     }
     let (run, rec) = (Sums::read(&folder.join("run-whole.stats.safetensors")), Sums::read(&folder.join("rec-whole.stats.safetensors")));
     run.assert_alike(&rec);

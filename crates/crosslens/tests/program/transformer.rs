@@ -24,6 +24,22 @@ fn a_transformer_trains_resumes_and_is_explained_like_any_other() {
     };
     assert_eq!((heads(&[]), heads(&["--self-attention"])), (2, 6));
     succeed(folder, &["attend", "run", "-o", "x.npz"]);
+
+    // Both sides' attention to themselves: explained live, recorded, and from sums of the same states.
+    let kinds = |report: &serde_json::Value| {
+        let sites = report["sites"].as_array().expect("sites");
+        ["cross", "encoder-self", "decoder-self"].map(|kind| sites.iter().filter(|site| site["kind"] == kind).count())
+    };
+    let all = ["--samples", "20", "--self-attention"];
+    assert_eq!(kinds(&explain(folder, &[&["run", "--causal", "0"], &all[..]].concat())), [2, 2, 2]);
+    succeed(folder, &[&["record", "run", "-o", "rec"], &all[..]].concat());
+    assert_eq!(kinds(&explain(folder, &["rec"])), [2, 2, 2]);
+    succeed(folder, &[&["fit", "run", "-o", "all.stats.safetensors"], &all[..]].concat());
+    let given = [&["run", "--causal", "0", "--components", "all.stats.safetensors"], &all[..]].concat();
+    assert_eq!(explain(folder, &given)["corpus"]["held_out"], false);
+    let refused = run(folder, &["explain", "rec", "--self-attention"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", shown(&refused));
+    assert!(shown(&refused).contains("give it to `crosslens record`"), "{}", shown(&refused));
 }
 
 /// The usual cell too: it would change nothing, and whoever writes it believes that it does.
