@@ -522,6 +522,17 @@ impl SecondTotals {
             Rank::Entropy => mean(|measures| measures.entropy),
             Rank::Loss => sentence.loss.unwrap_or(0.0),
         };
+        self.place(value, sentence);
+    }
+
+    /// The worst of both.
+    pub(super) fn merge_ranked(&mut self, others: &[(f64, Recorded)]) {
+        for (value, sentence) in others {
+            self.place(*value, sentence);
+        }
+    }
+
+    fn place(&mut self, value: f64, sentence: &Recorded) {
         let place = self.ranked.iter().position(|(other, _)| value > *other).unwrap_or(self.ranked.len());
         if place < RANKED {
             self.ranked.insert(place, (value, Recorded { states: Vec::new(), attention: Vec::new(), ..sentence.clone() }));
