@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import ray
@@ -123,16 +122,17 @@ def _reduced(dataset: ray.data.Dataset, rows: int, workers: list[Any], run: Call
 
 def _blocks(dataset: ray.data.Dataset, rows: int) -> Iterator[tuple[Any, int]]:
     """References to blocks of so many rows, the last of fewer, in the order of the corpus, and their numbers of rows."""
-    context = ray.data.DataContext.get_current()
-    before = context.execution_options.preserve_order
-    context.execution_options.preserve_order = True
+    blocks = dataset.repartition(target_num_rows_per_block=rows, strict=True)
+    # A dataset has taken its options from where it was made: the current ones change nothing any more.
+    options = blocks.context.execution_options
+    before, options.preserve_order = options.preserve_order, True
     try:
-        for bundle in dataset.repartition(target_num_rows_per_block=rows, strict=True).iter_internal_ref_bundles():
+        for bundle in blocks.iter_internal_ref_bundles():
             for entry in bundle.blocks:
                 if entry.metadata.num_rows:
                     yield entry.ref, entry.metadata.num_rows
     finally:
-        context.execution_options.preserve_order = before
+        options.preserve_order = before
 
 
 @ray.remote
@@ -141,34 +141,33 @@ class _Worker:
 
     def __init__(self, job: Any, described: Any = None, summed: Any = None) -> None:
         self._job = job
-        self._totals = (described, summed)
         self._model: Any = None
-
-    @cached_property
-    def _recorder(self) -> Any:
-        # Made with the first block and not with the worker: what is wrong with the model is then an error of its own kind.
-        from .torch import record
-
-        self._model = _placed(self._job["make"](), self._job["device"])
-        return record(self._model, **self._job["options"])
-
-    @cached_property
-    def _first(self) -> _native.First:
-        described, summed = self._totals
-        return _native.First.from_parts(*_rebuilt(described), *summed)
+        self._recorder: Any = None
+        self._first = None if described is None else _native.First.from_parts(*_rebuilt(described), *summed)
 
     @ray.method(num_returns=2)
     def sums(self, block: Any, number: int, is_asked: bool) -> tuple[Any, Any]:
         """What the model is, if that is asked, and the sums of a block whose first sentence has this number."""
-        with self._recorder._from(number):
+        recorder = self._ready()
+        with recorder._from(number):
             self._run(block)
-        return self._recorder._described() if is_asked else None, self._recorder._parts()
+        return recorder._described() if is_asked else None, recorder._parts()
 
     def shares(self, block: Any, number: int) -> str:
         """The share totals of the same block."""
-        with self._recorder._second_of(self._first, number):
+        recorder = self._ready()
+        with recorder._second_of(self._first, number):
             self._run(block)
-        return str(self._recorder._second_json())
+        return str(recorder._second_json())
+
+    def _ready(self) -> Any:
+        """The recorder; made with the first block and not with the worker, so that what is wrong with the model is an error of its own kind."""
+        if self._recorder is None:
+            from .torch import record
+
+            self._model = _placed(self._job["make"](), self._job["device"])
+            self._recorder = record(self._model, **self._job["options"])
+        return self._recorder
 
     def _run(self, block: Any) -> None:
         import torch
