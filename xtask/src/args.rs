@@ -5,12 +5,13 @@ use crate::python::Wanted;
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--offline] [--slow] [--with heavy]
+  test [--offline] [--slow] [--without heavy]
                               everything: format, lints, tests, Python package, documentation, dependencies, licences
                               --offline  install and download nothing; say what is skipped for it
                               --slow     run the ignored tests too
-                              --with heavy  also what needs PyTorch, transformers and Ray (some gigabytes, kept in the user's cache folder)
-  python [--offline] [--with heavy]
+                              --without heavy  leave out what needs PyTorch, transformers and Ray, which are some gigabytes, kept in the
+                              user's cache folder; say what is skipped for it
+  python [--offline] [--without heavy]
                               build, test and type-check the Python package alone
   check                       the quick part of it: format, lints, dependencies
   crates [--check]            write the crate table of docs/architecture.md, or only see that it is fresh
@@ -72,15 +73,15 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
 }
 
 fn test_options(flags: &[String]) -> Result<TestOptions, String> {
-    let mut options = TestOptions { offline: false, slow: false, heavy: false };
+    let mut options = TestOptions { offline: false, slow: false, heavy: true };
     let mut flags = flags.iter();
     while let Some(flag) = flags.next() {
         match flag.as_str() {
             "--offline" => options.offline = true,
             "--slow" => options.slow = true,
-            "--with" => match flags.next().map(String::as_str) {
-                Some("heavy") => options.heavy = true,
-                other => return Err(format!("`--with` takes `heavy`, not `{}`", other.unwrap_or("nothing"))),
+            "--without" => match flags.next().map(String::as_str) {
+                Some("heavy") => options.heavy = false,
+                other => return Err(format!("`--without` takes `heavy`, not `{}`", other.unwrap_or("nothing"))),
             },
             _ => return Err(format!("`test` does not take `{flag}`")),
         }
@@ -98,17 +99,18 @@ mod tests {
 
     #[test]
     fn flags_of_test_come_in_any_order() {
-        let both = Command::Test(TestOptions { offline: true, slow: true, heavy: false });
+        let both = Command::Test(TestOptions { offline: true, slow: true, heavy: true });
         assert_eq!(parsed("test --slow --offline"), Ok(both.clone()));
         assert_eq!(parsed("test --offline --slow"), Ok(both));
     }
 
     #[test]
-    fn what_is_heavy_can_be_asked_for() {
-        let with = TestOptions { offline: false, slow: false, heavy: true };
-        assert_eq!(parsed("test --with heavy"), Ok(Command::Test(with)));
-        assert_eq!(parsed("python --with heavy"), Ok(Command::Python(Wanted { offline: false, heavy: true })));
-        assert_eq!(parsed("test --with"), Err("`--with` takes `heavy`, not `nothing`".to_owned()));
+    fn what_is_heavy_can_be_left_out() {
+        let without = TestOptions { offline: false, slow: false, heavy: false };
+        assert_eq!(parsed("test --without heavy"), Ok(Command::Test(without)));
+        assert_eq!(parsed("python --without heavy"), Ok(Command::Python(Wanted { offline: false, heavy: false })));
+        assert_eq!(parsed("python"), Ok(Command::Python(Wanted { offline: false, heavy: true })));
+        assert_eq!(parsed("test --without"), Err("`--without` takes `heavy`, not `nothing`".to_owned()));
         assert!(parsed("python --slow").is_err());
     }
 

@@ -1,7 +1,7 @@
 //! The Python package: built as a wheel, installed into environments of its own, tested and type-checked there.
 //!
 //! Environments are kept in the user's cache folder and made anew when their list of packages changes. The light one has NumPy and what
-//! tests need; the heavy one PyTorch, transformers and Ray, some gigabytes.
+//! tests need; the heavy one PyTorch, transformers, JAX and Ray, some gigabytes, unless that is not wanted.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,6 +17,8 @@ const FOLDER: &str = "crates/crosslens-py";
 const OLDEST: (u32, u32) = (3, 10);
 /// Tells the tests that nothing heavy may be missing; tests/conftest.py reads it.
 const HEAVY: &str = "CROSSLENS_HEAVY";
+/// What the heavy environment is for; the light one leaves them out.
+const HEAVY_TESTS: [&str; 3] = ["test_torch.py", "test_jax.py", "test_ray.py"];
 
 /// What is wanted of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +43,25 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
 
     if !wanted.heavy {
-        let what = "test_torch.py and test_ray.py: PyTorch, transformers and Ray are needed for them; --with heavy installs them";
-        println!("\n*** NOT TESTED: {what} ***\n");
-        return Ok(Outcome::Skipped(what.to_owned()));
+        return Ok(not_tested("--without heavy was asked for"));
     }
     match Environment::ensure(root, &python, "heavy", wanted.offline)? {
         Ok(heavy) => {
             heavy.install(&wheel)?;
-            let files = ["test_torch.py", "test_ray.py"].map(|file| format!("{FOLDER}/tests/{file}"));
-            heavy.run(root, &["-m", "pytest", &files[0], &files[1]], &[(HEAVY, "1")])?;
+            let files = HEAVY_TESTS.map(|file| format!("{FOLDER}/tests/{file}"));
+            let arguments: Vec<&str> = ["-m", "pytest"].into_iter().chain(files.iter().map(String::as_str)).collect();
+            heavy.run(root, &arguments, &[(HEAVY, "1")])?;
             Ok(Outcome::Passed)
         }
-        Err(reason) => {
-            println!("\n*** NOT TESTED: PyTorch, transformers and Ray: {reason} ***\n");
-            Ok(Outcome::Skipped(format!("{reason}: what needs PyTorch, transformers and Ray is not tested")))
-        }
+        Err(reason) => Ok(not_tested(&reason)),
     }
+}
+
+/// Says loudly what was left out, and why.
+fn not_tested(reason: &str) -> Outcome {
+    let what = format!("{}, which need PyTorch, transformers, JAX and Ray: {reason}", HEAVY_TESTS.join(", "));
+    println!("\n*** NOT TESTED: {what} ***\n");
+    Outcome::Skipped(format!("not tested: {what}"))
 }
 
 /// The first Python that is new enough.
@@ -97,7 +102,7 @@ impl Environment {
         run(Command::new(python).args(["-m", "venv"]).arg(&environment.folder))?;
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
         if let Err(error) = run(Command::new(environment.python()).args(pip).arg(&list)) {
-            let cure = if name == "heavy" { "; without --with heavy it is not needed" } else { "" };
+            let cure = if name == "heavy" { "; --without heavy does without them" } else { "" };
             bail!("{error:#}: the packages of `{}` cannot be installed{cure}", list.display());
         }
         fs::write(&stamp, wanted).with_context(|| format!("cannot write `{}`", stamp.display()))?;

@@ -23,6 +23,11 @@ impl Shard {
         n_sentences.saturating_sub(self.number - 1).div_ceil(self.of)
     }
 
+    /// Whether the sentence at this place of the corpus is in it.
+    pub(crate) fn holds(self, place: u64) -> bool {
+        place % self.of == self.number - 1
+    }
+
     /// The place in the corpus of its sentence `number`.
     fn place(self, number: u64) -> u64 {
         number * self.of + self.number - 1
@@ -68,6 +73,10 @@ mod tests {
             let mut places: Vec<u64> = shards.flat_map(|shard| (0..shard.len(n_sentences)).map(move |k| shard.place(k))).collect();
             places.sort_unstable();
             assert_eq!(places, (0..n_sentences).collect::<Vec<_>>(), "{n_sentences} in {of}");
+            for shard in (1..=of).map(|number| Shard { number, of }) {
+                let held: Vec<u64> = (0..n_sentences).filter(|&place| shard.holds(place)).collect();
+                assert_eq!(held, (0..shard.len(n_sentences)).map(|k| shard.place(k)).collect::<Vec<_>>());
+            }
         }
     }
 }

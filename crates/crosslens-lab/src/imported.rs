@@ -255,18 +255,31 @@ impl ImportedModel {
         Ok((read.into_iter().zip(targets).collect(), files))
     }
 
+    /// The sentences of one shard of a file of texts, and how many the file holds. Of the others nothing but the number of lines is read.
+    pub fn sentences_of_shard(&self, path: &Path, shard: Shard, n_threads: usize) -> Result<(ImportedSentences, u64), SentencesError> {
+        let mut n_lines = 0;
+        let lines = read_lines(path, |line| {
+            n_lines += 1;
+            let read = |source: &str| self.read_source(source).map_err(|error| error.to_string());
+            if shard.holds(n_lines - 1) { self.line(line, &read).map(Some) } else { Ok(None) }
+        })?;
+        Ok((self.with_targets(lines.into_iter().flatten().collect(), n_threads)?, n_lines))
+    }
+
     /// The lines of a file, each a source and perhaps a target.
     fn lines<S>(&self, path: &Path, source_of: impl Fn(&str) -> Result<S, String>) -> Result<Lines<S>, TsvError> {
-        read_lines(path, |line| {
-            let halves = line.split_once('\t').or_else(|| line.split_once(" ||| "));
-            let (source, target) = halves.map_or((line, None), |(source, target)| (source, Some(target)));
-            if source.trim().is_empty() {
-                return Err("the source is empty".to_owned());
-            }
-            let target = target.filter(|target| !target.trim().is_empty());
-            let target = target.map(|target| self.target(target)).transpose().map_err(|error| error.to_string())?;
-            Ok((source_of(source)?, target))
-        })
+        read_lines(path, |line| self.line(line, &source_of))
+    }
+
+    fn line<S>(&self, line: &str, source_of: &impl Fn(&str) -> Result<S, String>) -> Result<(S, Option<Vec<Token>>), String> {
+        let halves = line.split_once('\t').or_else(|| line.split_once(" ||| "));
+        let (source, target) = halves.map_or((line, None), |(source, target)| (source, Some(target)));
+        if source.trim().is_empty() {
+            return Err("the source is empty".to_owned());
+        }
+        let target = target.filter(|target| !target.trim().is_empty());
+        let target = target.map(|target| self.target(target)).transpose().map_err(|error| error.to_string())?;
+        Ok((source_of(source)?, target))
     }
 
     /// Sources with what the model wrote for them, however it was searched for.

@@ -8,7 +8,8 @@ use crosslens_lab::analysis::{FitError as Fit, MergeError as Merge, Mismatch, Re
 use crosslens_lab::reproduce::ReproduceError as Reproduce;
 use crosslens_lab::train::{ConfigError as Config, FolderError, TrainError as Train};
 use crosslens_lab::{
-    AttendError, OpenError as Open, PretrainedModelError, RecordRunError, RecordedTrainError, SentenceFileError, SentencesError as Unspoken,
+    AttendError, OpenError as Open, PretrainedModelError, RecordRunError, RecordedTrainError, SentenceFileError,
+    SentencesError as Unspoken, WriteError,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -129,7 +130,21 @@ impl From<AttendError> for Failure {
     fn from(error: AttendError) -> Self {
         match error {
             AttendError::Sums(_) | AttendError::Fit(_) | AttendError::Split(_) | AttendError::NoAttention => Self::explain(message(&error)),
+            AttendError::UnknownWord { ref known, .. } if !known.is_empty() => {
+                let first = &known[..known.len().min(8)];
+                Self::sentence(format!("{}, which begins {}", message(&error), first.join(", ")))
+            }
             _ => Self::sentence(message(&error)),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Text { source, .. } => source.into(),
+            WriteError::NoEnd => Self::config(format!("{error}: beams, max_tokens and length_penalty search for nothing")),
+            error => Self::sentence(message(&error)),
         }
     }
 }
@@ -165,6 +180,6 @@ impl From<RecordedTrainError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self(error.into())
+        Self(FileError::new_err(message(&error)))
     }
 }

@@ -18,6 +18,8 @@ use crate::errors::Failure;
 pub(crate) struct Explanation {
     explained: Explained,
     under: Option<Under>,
+    /// Whether it comes from a file or a pickle, which keep no totals.
+    is_read: bool,
 }
 
 /// What an explanation was made under, where it can be merged with another.
@@ -28,9 +30,29 @@ pub(crate) struct Under {
     pub(crate) options: Options,
 }
 
+impl Under {
+    /// An option that changes what is counted, and is not the same in both.
+    fn differs_in(&self, other: &Self) -> Option<&'static str> {
+        let (a, b) = (&self.options, &other.options);
+        let same = [
+            ("estimator", a.estimator == b.estimator),
+            ("shrinkage", a.shrinkage == b.shrinkage),
+            ("held_out", a.held_out == b.held_out),
+            ("k", a.k == b.k),
+            ("bootstrap", a.bootstrap == b.bootstrap),
+            ("seed", a.bootstrap == 0 || a.seed == b.seed),
+            ("causal", (a.causal == 0) == (b.causal == 0)),
+            ("rerun", a.causal == 0 || a.rerun == b.rerun),
+            ("rank", a.rank == b.rank),
+            ("geometry", a.geometry == b.geometry),
+        ];
+        same.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
+    }
+}
+
 impl Explanation {
     pub(crate) fn new(explained: Explained, under: Option<Under>) -> Self {
-        Self { explained, under }
+        Self { explained, under, is_read: false }
     }
 }
 
@@ -93,16 +115,24 @@ impl Explanation {
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> Result<Self, Failure> {
-        py.detach(|| Ok(Self::new(Explained::load(&path, usize::MAX)?, None)))
+        py.detach(|| Ok(Self { explained: Explained::load(&path, usize::MAX)?, under: None, is_read: true }))
     }
 
     /// The explanation of the sentences of both.
     fn merged(&self, py: Python<'_>, other: &Self) -> Result<Self, Failure> {
-        let (Some(under), Some(others)) = (&self.under, &other.under) else {
+        if self.is_read || other.is_read {
             return Err(Failure::merge(
-                "only explanations made under the same components add up: explain both with the same components=, and neither from a file",
+                "an explanation from a file or a pickle does not add up: neither keeps what was counted; explain again, or add before saving",
             ));
+        }
+        let (Some(under), Some(others)) = (&self.under, &other.under) else {
+            return Err(Failure::merge("only explanations made under the same components add up: explain both with the same components="));
         };
+        if let Some(option) = under.differs_in(others) {
+            return Err(Failure::merge(format!(
+                "the two were made with another `{option}`: only explanations with the same options add up"
+            )));
+        }
         py.detach(|| {
             let is_same = Arc::ptr_eq(&under.given, &others.given) || under.given == others.given;
             if !is_same || under.description.model_hash != others.description.model_hash {

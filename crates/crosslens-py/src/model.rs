@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crosslens_lab::analysis::explain::{Explained, Options};
-use crosslens_lab::analysis::tsv::Words;
-use crosslens_lab::analysis::{Description, Existing, Fed, Pair, Recordable, Sums, Token, Vocabulary};
-use crosslens_lab::tasks::END_WORD;
+use crosslens_lab::analysis::{Description, Existing, Fed, Pair, Recordable, Sums, Token};
 use crosslens_lab::{
     AttendOptions, Attention, Decoding, ImportedModel, ImportedSentences, Opened, RecordOptions, Sentence, Sentences, Shard, TrainedModel,
-    explain_recording, fit_recording,
+    WriteError, Writing, explain_recording, fit_recording,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -47,10 +45,19 @@ impl Model {
     #[new]
     fn new(py: Python<'_>, path: PathBuf, self_attention: bool) -> Result<Self, Failure> {
         py.detach(|| {
-            let opened = if self_attention && ImportedModel::is_at(&path) {
-                Opened::Imported(Box::new(ImportedModel::open(&path, Attention::All)?))
-            } else {
-                Opened::open(&path)?
+            let opened = match Opened::open(&path)? {
+                opened if !self_attention => opened,
+                Opened::Model(mut model) => {
+                    model.attention = Attention::All;
+                    Opened::Model(model)
+                }
+                Opened::Imported(_) => Opened::Imported(Box::new(ImportedModel::open(&path, Attention::All)?)),
+                Opened::Recording(_) => {
+                    let path = path.display();
+                    return Err(Failure::open(format!(
+                        "`{path}` is a recording: it has the heads that were recorded, self_attention=True adds none"
+                    )));
+                }
             };
             let description = Arc::new(match &opened {
                 Opened::Model(model) => model.subject(1)?.description().clone(),
@@ -138,7 +145,17 @@ impl Model {
             let tell = &mut |progress| tell(phase(progress), progress.done, progress.total);
             Ok::<_, Failure>(match &self.opened {
                 Opened::Model(model) => model.fit(&chosen.of_run(model, n_threads)?, shard, n_threads, tell)?,
-                Opened::Imported(model) => model.fit(&chosen.of_imported(model, n_threads)?, shard, n_threads, tell)?,
+                Opened::Imported(model) if model.reads_files() => {
+                    return Err(Failure::explain(format!(
+                        "`{}` reads sounds or pictures, whose codes are found anew in every corpus: its sums would add up to nothing; \
+                         explain the whole corpus, which fits and explains in one go",
+                        self.path.display()
+                    )));
+                }
+                Opened::Imported(model) => {
+                    let (sentences, rest) = chosen.shard_of_imported(model, shard, n_threads)?;
+                    model.fit(&sentences, rest, n_threads, tell)?
+                }
                 Opened::Recording(recording) => fit_recording(recording, chosen.of_recording()?, shard, n_threads, tell)?,
             })
         })??;
@@ -198,20 +215,23 @@ impl Model {
                     how.rules.max_tokens = max_tokens.unwrap_or(how.rules.max_tokens);
                     how.rules.length_penalty = length_penalty.unwrap_or(how.rules.length_penalty);
                     how.n_best = n_best;
-                    if how.rules.n_beams == 0 || how.rules.n_beams > 1024 || !(1..=how.rules.n_beams).contains(&n_best) {
-                        return Err(Failure::config(format!(
-                            "{n_best} texts of {} beams: there are 1 to 1024 beams and as many texts at most",
-                            how.rules.n_beams
-                        )));
-                    }
+                    check_beams(how.rules.n_beams, n_best)?;
                     let written = model.translate(text, &how)?;
                     Ok(written.into_iter().map(|written| (written.text, written.tokens, written.score)).collect())
                 }
                 ImportedModel::Mapped(_) => Err(self.cannot_write()),
             },
             Opened::Model(model) => {
-                let words = own_words(model, text, 0)?;
-                Ok(vec![(words.join(" "), own_tokens(model, &words), f64::NAN)])
+                let default = Writing::default();
+                let how = Writing {
+                    beams: beams.unwrap_or(default.beams.max(n_best)),
+                    n_best,
+                    most_tokens: max_tokens.unwrap_or(default.most_tokens),
+                    length_penalty: length_penalty.unwrap_or(default.length_penalty),
+                    ..default
+                };
+                check_beams(how.beams, n_best)?;
+                write(model, text, &how)
             }
             Opened::Recording(_) => Err(self.cannot_write()),
         })
@@ -261,22 +281,39 @@ impl Model {
 impl Chosen {
     fn of_run(&self, model: &TrainedModel, n_threads: usize) -> Result<Sentences, Failure> {
         let Some(texts) = &self.texts else {
-            return Ok(Sentences::choose(model, self.corpus.as_deref(), self.seed, self.n_sentences.unwrap_or(FRESH))?);
+            let mut sentences = Sentences::choose(model, self.corpus.as_deref(), self.seed, self.n_sentences.unwrap_or(FRESH))?;
+            if let Sentences::Listed(pairs) = &mut sentences {
+                pairs.truncate(self.most());
+            }
+            return Ok(sentences);
         };
         let pair = |(source, target): &Text| {
             let target = match target {
-                Some(target) => tokens(model.task.target_vocabulary(), "target", target)?,
+                Some(target) => model.read_target(target)?.0,
                 None => own_tokens(model, &own_words(model, source, n_threads)?),
             };
-            Ok(Pair::new(tokens(model.task.source_vocabulary(), "source", source)?, target))
+            Ok(Pair::new(model.read_source(source)?.0, target))
         };
-        Ok(Sentences::Listed(texts.iter().map(pair).collect::<Result<_, Failure>>()?))
+        Ok(Sentences::Listed(texts.iter().take(self.most()).map(pair).collect::<Result<_, Failure>>()?))
+    }
+
+    /// Most sentences of a list or a file.
+    fn most(&self) -> usize {
+        self.n_sentences.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX)
+    }
+
+    /// The sentences of one shard, and what of them is still to be chosen.
+    fn shard_of_imported(&self, model: &ImportedModel, shard: Shard, n_threads: usize) -> Result<(ImportedSentences, Shard), Failure> {
+        match (&self.texts, &self.corpus, self.n_sentences) {
+            (None, Some(path), None) => Ok((model.sentences_of_shard(path, shard, n_threads)?.0, Shard::WHOLE)),
+            _ => Ok((self.of_imported(model, n_threads)?, shard)),
+        }
     }
 
     fn of_imported(&self, model: &ImportedModel, n_threads: usize) -> Result<ImportedSentences, Failure> {
         let listed = |texts: &[Text]| {
             let mut all: Option<ImportedSentences> = None;
-            for (source, target) in texts {
+            for (source, target) in texts.iter().take(self.most()) {
                 let one = model.sentence(source, target.as_deref(), n_threads)?;
                 all = Some(match all {
                     Some(all) => all.then(one),
@@ -287,7 +324,7 @@ impl Chosen {
         };
         match (&self.texts, &self.corpus) {
             (Some(texts), _) => listed(texts),
-            (None, Some(path)) => Ok(model.sentences(path, n_threads)?),
+            (None, Some(path)) => Ok(model.first_sentences(path, self.n_sentences.unwrap_or(u64::MAX), n_threads)?),
             (None, None) => Err(Failure::sentence("this model has no task to draw sentences from: give texts, or corpus= a file of them")),
         }
     }
@@ -311,14 +348,25 @@ fn own_tokens(model: &TrainedModel, words: &[String]) -> Vec<Token> {
     words.iter().filter_map(|word| model.task.target_vocabulary().token(word)).collect()
 }
 
-fn tokens(vocabulary: &Vocabulary, side: &str, text: &str) -> Result<Vec<Token>, Failure> {
-    if text.trim().is_empty() {
-        return Err(Failure::sentence(format!("the {side} is empty")));
+/// Text, tokens and score of what a run writes, the best first. A task whose sentences are all of one length has no end to search for: its
+/// network writes as many words as that, the likeliest at every step.
+fn write(model: &TrainedModel, text: &str, how: &Writing) -> Result<Vec<(String, Vec<Token>, f64)>, Failure> {
+    match model.translate(&[text.to_owned()], how, &mut |_| ()) {
+        Ok(written) => {
+            let all = written.into_iter().flatten();
+            Ok(all.map(|written| (written.text, own_tokens(model, &written.tokens), written.score)).collect())
+        }
+        Err(WriteError::NoEnd) if *how == Writing::default() => {
+            let words = own_words(model, text, how.n_threads)?;
+            Ok(vec![(words.join(" "), own_tokens(model, &words), f64::NAN)])
+        }
+        Err(error) => Err(error.into()),
     }
-    let words = Words { vocabulary, end: vocabulary.token(END_WORD) };
-    let unknown = |word: &str| {
-        let known: Vec<&str> = vocabulary.words().iter().take(8).map(String::as_str).collect();
-        Failure::sentence(format!("the {side} word `{word}` is not in the model's vocabulary, which begins {}", known.join(", ")))
-    };
-    words.tokens(text).map_err(unknown)
+}
+
+fn check_beams(beams: usize, n_best: usize) -> Result<(), Failure> {
+    if (1..=1024).contains(&beams) && (1..=beams).contains(&n_best) {
+        return Ok(());
+    }
+    Err(Failure::config(format!("{n_best} texts of {beams} beams: there are 1 to 1024 beams and as many texts at most")))
 }

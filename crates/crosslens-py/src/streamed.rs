@@ -144,6 +144,8 @@ pub(crate) struct Batch<'py> {
     attention: Vec<PyReadonlyArray3<'py, f32>>,
     predicted: Option<PyReadonlyArray2<'py, u32>>,
     target: Option<PyReadonlyArray2<'py, u32>>,
+    /// By sentence: whether every step of its target is known; all are where that is not said.
+    told: Option<PyReadonlyArray1<'py, bool>>,
     loss: Option<PyReadonlyArray1<'py, f64>>,
 }
 
@@ -202,14 +204,18 @@ impl Batch<'_> {
             }
             None => None,
         };
+        let is_told = match &self.told {
+            Some(told) => *slice(told, "told")?.get(place).ok_or_else(|| Failure::array("`told` is too short"))?,
+            None => true,
+        };
         Ok(Recorded {
             number: self.first + place as u64,
             source,
             signal: None,
             predicted: of_target(&self.predicted, "predicted")?.unwrap_or_default(),
-            target: of_target(&self.target, "target")?,
+            target: if is_told { of_target(&self.target, "target")? } else { None },
             fed,
-            loss,
+            loss: loss.filter(|_| is_told),
             states,
             attention,
         })
@@ -235,6 +241,9 @@ fn tokens(
         None => Ok(tokens),
     }
 }
+
+/// The sums, those of sentences held out where there are such, and the rest as text.
+type Parts<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, String);
 
 /// Sums and average attention.
 #[pyclass(module = "crosslens._native")]
@@ -275,15 +284,26 @@ impl First {
         ModelSums { stats: self.totals.stats(&self.described) }
     }
 
-    /// Two pieces from which [`First::from_parts`] puts it together elsewhere.
-    fn parts<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyBytes>, String), Failure> {
-        Ok((PyBytes::new(py, &bytes_of(&self.totals.stats(&self.described))?), self.totals.averages_json()))
+    /// Pieces from which [`First::from_parts`] puts it together elsewhere: the sums, those of sentences held out, and the rest.
+    fn parts<'py>(&self, py: Python<'py>) -> Result<Parts<'py>, Failure> {
+        let bytes = |stats| Ok::<_, Failure>(PyBytes::new(py, &bytes_of(&stats)?));
+        let held_out = self.totals.held_out_stats(&self.described).map(bytes).transpose()?;
+        Ok((bytes(self.totals.stats(&self.described))?, held_out, self.totals.averages_json()))
     }
 
     #[staticmethod]
-    fn from_parts(description: &Description, options: Option<&Bound<'_, PyDict>>, sums: &[u8], averages: &str) -> Result<Self, Failure> {
+    fn from_parts(
+        description: &Description,
+        options: Option<&Bound<'_, PyDict>>,
+        sums: &[u8],
+        held_out: Option<&[u8]>,
+        averages: &str,
+    ) -> Result<Self, Failure> {
         let (described, options) = (description.described.clone(), options::of(options)?);
-        let totals = FirstTotals::from_parts(&described, stats_of(sums)?, averages)?;
+        if held_out.is_some() != options.held_out {
+            return Err(Failure::merge("the options and the sums differ in whether sentences are held out"));
+        }
+        let totals = FirstTotals::from_parts(&described, stats_of(sums)?, held_out.map(stats_of).transpose()?, averages)?;
         Ok(Self { described, options, totals })
     }
 }

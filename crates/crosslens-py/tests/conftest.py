@@ -10,7 +10,7 @@ import pytest
 
 import crosslens
 
-HEAVY = {"test_torch.py": ("torch", "transformers"), "test_ray.py": ("ray", "torch", "transformers")}
+HEAVY = {"test_torch.py": ("torch", "transformers"), "test_jax.py": ("jax",), "test_ray.py": ("ray", "torch", "transformers")}
 """Files that need more than NumPy. With CROSSLENS_HEAVY=1 their absence is a failure and not a reason to skip."""
 
 collect_ignore = [
@@ -32,3 +32,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def model(run: Path) -> crosslens.Model:
     return crosslens.load(run)
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    """The command-line program, where it is built; CROSSLENS_PROGRAM names it."""
+    path = os.environ.get("CROSSLENS_PROGRAM")
+    if path is None or not Path(path).exists():
+        pytest.skip("CROSSLENS_PROGRAM names no program: build it with `cargo build`")
+    return path

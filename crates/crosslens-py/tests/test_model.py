@@ -17,6 +17,29 @@ import pytest
 import crosslens
 
 
+TEXT = """
+[task]
+name = "corpus"
+train = "CORPUS"
+units = "bpe"
+vocabulary = 60
+max_words = 12
+
+[network]
+family = "bahdanau"
+score = "additive"
+hidden = 8
+inputs = { kind = "embedding", size = 8 }
+
+[training]
+batch = 8
+feeding = "forced"
+evaluate_every = 30
+evaluate_samples = 4
+"""
+"""A network of subwords, far too small to learn anything."""
+
+
 @pytest.fixture(scope="module")
 def explained(model: crosslens.Model) -> crosslens.Explanation:
     return model.explain(n_sentences=100, causal=20, samples=4, progress=False)
@@ -49,10 +72,11 @@ def test_attention_is_a_distribution_and_the_softmax_of_its_terms(explained: cro
 def test_a_sentence_is_explained_with_and_without_a_target(model: crosslens.Model) -> None:
     source = model.explain(n_sentences=2, samples=1, causal=0, progress=False).words(0).source
     text = " ".join(source)
-    written = model.translate(text)[0].text
+    best = model.translate(text)[0]
+    written = best.text
     own = model.explain(text, causal=0, progress=False)
     assert own.n_sentences == 1 and own.words(0).source == source
-    assert own.words(0).predicted == written.split()
+    assert "<eos>" not in written and [word for word in own.words(0).predicted if word != "<eos>"] == written.split()
     # A target that is given ends where sentences end, even where the model did not come to that.
     once, twice = (model.explain([text] * n, [written] * n, causal=0, progress=False) for n in (1, 2))
     assert twice.n_sentences == 2
@@ -93,7 +117,38 @@ def test_explanations_under_the_same_components_add_up(model: crosslens.Model, t
     with pytest.raises(crosslens.MergeError, match="components"):
         first + model.explain(corpus=whole, causal=0, progress=False)
     with pytest.raises(crosslens.MergeError, match="other components"):
-        first + model.explain(corpus=whole, causal=0, components=model.fit(n_sentences=50), progress=False)
+        first + model.explain(corpus=whole, components=model.fit(n_sentences=50), progress=False)
+    for name, value in {"estimator": "joint", "causal": 0, "bootstrap": 5, "shrinkage": 2.0, "geometry": True}.items():
+        with pytest.raises(crosslens.MergeError, match=f"another `{name}`"):
+            first + model.explain(corpus=halves[1], **{**options, name: value})
+    first.save(tmp_path / "first.json")
+    for read in (crosslens.Explanation.load(tmp_path / "first.json"), pickle.loads(pickle.dumps(first))):
+        with pytest.raises(crosslens.MergeError, match="from a file or a pickle"):
+            read + second
+
+
+def test_ranks_and_geometry_add_up_too(model: crosslens.Model, tmp_path: Path) -> None:
+    whole, halves = _corpus(model, tmp_path)
+    components = model.fit(n_sentences=200, progress=False)
+    options: dict[str, Any] = {"components": components, "causal": 0, "rank": "entropy", "geometry": True, "progress": False}
+    together, first, second = (model.explain(corpus=path, **options).report for path in (whole, *halves))
+    merged = (model.explain(corpus=halves[0], **options) + model.explain(corpus=halves[1], **options)).report
+    values = [[sentence["value"] for sentence in report["ranking"]["sentences"]] for report in (merged, together, first, second)]
+    np.testing.assert_allclose(values[0], values[1], atol=1e-12)
+    assert values[0] not in values[2:], "the worst of both"
+    for a, b in zip(merged["geometry"]["frames"], together["geometry"]["frames"], strict=True):
+        np.testing.assert_allclose(a["explained"], b["explained"], atol=1e-9)
+
+
+def test_of_a_corpus_the_first_sentences_are_taken(model: crosslens.Model, tmp_path: Path) -> None:
+    whole, halves = _corpus(model, tmp_path)
+    first = model.explain(corpus=whole, n_sentences=15, causal=0, progress=False)
+    half = model.explain(corpus=halves[0], causal=0, progress=False)
+    assert first.n_sentences == half.n_sentences == 15
+    np.testing.assert_array_equal(first.shares[0], half.shares[0])
+    assert model.fit(corpus=whole, n_sentences=15, progress=False)["encoder"] == model.fit(corpus=halves[0], progress=False)["encoder"]
+    text = " ".join(half.words(0).source)
+    assert model.explain([text] * 3, n_sentences=2, causal=0, progress=False).n_sentences == 2
 
 
 def _corpus(model: crosslens.Model, folder: Path) -> tuple[Path, list[Path]]:
@@ -155,6 +210,9 @@ def test_a_notebook_shows_the_page_inline_and_offline(explained: crosslens.Expla
 def test_the_page_is_written_where_asked(explained: crosslens.Explanation, tmp_path: Path, monkeypatch: Any) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url))
+    with pytest.raises(crosslens.FileError, match="no/such/x.html"):
+        explained.show("/no/such/x.html")
+    assert not opened
     explained.show(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert opened == [(tmp_path / "page.html").resolve().as_uri()]
@@ -175,6 +233,63 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path, model: crosslens.Model) 
         model.explain(k=-1, progress=False)
     with pytest.raises(crosslens.ConfigError, match="shard"):
         model.fit(shard=(0, 2), progress=False)
+    with pytest.raises(crosslens.ConfigError, match="shard 3 of 2"):
+        model.fit(shard=(3, 2), progress=False)
+
+
+def test_numbers_out_of_range_are_refused_by_name(tmp_path: Path, model: crosslens.Model, explained: crosslens.Explanation) -> None:
+    calls: dict[str, Any] = {
+        "n_sentences": lambda: model.explain(n_sentences=-1, progress=False),
+        "seed": lambda: model.fit(seed=2**64, progress=False),
+        "n_threads": lambda: model.fit(n_threads=-1, progress=False),
+        "keep_attention": lambda: model.record(tmp_path / "x", keep_attention=-1, progress=False),
+        "beams": lambda: model.translate("a0", beams=0),
+        "n_best": lambda: model.translate("a0", n_best=-1),
+        "steps": lambda: crosslens.train("sort", tmp_path / "y", steps=-1),
+        "seeds": lambda: crosslens.reproduce(tmp_path / "z", seeds=2**70),
+        "sample": lambda: explained.words(-1),
+        "d": lambda: crosslens.Components(-1),
+    }
+    for name, call in calls.items():
+        with pytest.raises(crosslens.ConfigError, match=f"`{name}` is"):
+            call()
+
+
+def test_terms_keep_their_axis_without_sentences(model: crosslens.Model) -> None:
+    bare = model.explain(n_sentences=5, samples=0, causal=0, progress=False)
+    assert bare.terms[0].shape == (0, 1, 9, 0, 0) and bare.attentions[0].shape == (0, 1, 0, 0)
+
+
+def test_a_transformer_trained_here_is_opened_with_its_self_attention(tmp_path: Path) -> None:
+    path = crosslens.train("reverse", tmp_path / "run", arch="transformer", steps=2, progress=False).path
+    across, all_of_it = crosslens.load(path), crosslens.load(path, self_attention=True)
+    assert {kind for kind, _, _ in across.sites} == {"cross"}
+    assert {kind for kind, _, _ in all_of_it.sites} == {"cross", "encoder-self", "decoder-self"}
+    found = all_of_it.explain(n_sentences=20, causal=0, progress=False)
+    assert len(found.encoder_attentions) > 0 and len(found.decoder_attentions) > 0
+    recording = all_of_it.record(tmp_path / "recording", n_sentences=3, progress=False)
+    assert recording.sites == all_of_it.sites
+    with pytest.raises(crosslens.OpenError, match="is a recording"):
+        crosslens.load(tmp_path / "recording", self_attention=True)
+
+
+def test_a_run_on_text_reads_and_writes_text(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.tsv"
+    nouns = ["cat", "dog", "bird", "horse"]
+    lines = [f"The {a} sees the {b}.\tLe {b} voit le {a}." for a in nouns for b in nouns] * 4
+    corpus.write_text("\n".join(lines) + "\n")
+    config = tmp_path / "text.toml"
+    config.write_text(TEXT.replace("CORPUS", str(corpus)))
+    model = crosslens.train(str(config), tmp_path / "run", steps=30, progress=False).load()
+    source = "The cat sees the dog."
+    (first, second) = model.translate(source, beams=3, n_best=2)
+    assert first.score >= second.score and np.isfinite(first.score)
+    assert "<eos>" not in first.text and "@@" not in first.text and "▁" not in first.text
+    assert len(model.translate(source, max_tokens=2)[0].tokens) <= 2
+    found = model.explain(source, "Le chien voit le chat.", causal=0, progress=False)
+    # Punctuation is a token of its own, and the end is there.
+    assert len(found.words(0).source) > len(source.split()) and found.words(0).source[-1] == "<eos>"
+    assert model.explain(corpus=corpus, n_sentences=5, causal=0, progress=False).n_sentences == 5
 
 
 def test_progress_is_told(model: crosslens.Model) -> None:
@@ -202,7 +317,15 @@ def test_ctrl_c_stops_an_explanation(model: crosslens.Model) -> None:
 
 
 def test_importing_is_quick_and_needs_numpy_alone() -> None:
-    program = "import sys, numpy, time; t = time.perf_counter(); import crosslens; t = time.perf_counter() - t; print(t, 'torch' in sys.modules)"
-    results = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split() for _ in range(5)]
-    assert all(torch == "False" for _, torch in results)
-    assert min(float(seconds) for seconds, _ in results) < 0.15
+    program = "import sys, time; t = time.perf_counter(); {}import crosslens; t = time.perf_counter() - t; print(t, 'torch' in sys.modules)"
+
+    def seconds(before: str) -> float:
+        """The quickest of five processes that have imported nothing yet."""
+        command = [sys.executable, "-c", program.format(before)]
+        results = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() for _ in range(5)]
+        assert all(torch == "False" for _, torch in results)
+        return min(float(seconds) for seconds, _ in results)
+
+    # NumPy's own import is in it, which no one but NumPy can change: the promise is of all that is beyond it.
+    with_numpy, alone = seconds(""), seconds("import numpy; t = time.perf_counter(); ")
+    assert alone < 0.15, f"{with_numpy:.3f} s, {alone:.3f} s of them beyond NumPy"

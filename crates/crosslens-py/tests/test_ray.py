@@ -64,8 +64,79 @@ def test_the_result_does_not_depend_on_workers_or_on_one_of_them_dying(folder: P
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-def test_an_empty_dataset_and_missing_arguments_are_refused(folder: Path) -> None:
+def test_halves_and_resamples_are_those_of_one_machine(folder: Path) -> None:
+    options: dict[str, Any] = {"held_out": True, "bootstrap": 30, "seed": 5}
+    spread = crosslens.ray.explain(folder, ray.data.from_items(rows()), rows=7, workers=2, **options)
+    make, _ = crosslens.ray._from_folder(str(folder))
+    alone = crosslens.torch.explain(make(), made.batches(*made.sentences(N), 16), **options)
+    assert spread.n_sentences == alone.n_sentences < N
+    assert spread.report["corpus"]["fitted_pairs"] == N - spread.n_sentences
+    for a, b in zip(spread.report["sites"], alone.report["sites"], strict=True):
+        np.testing.assert_allclose(a["shares"]["centred"], b["shares"]["centred"], atol=1e-5)
+        np.testing.assert_allclose(a["intervals"]["centred"], b["intervals"]["centred"], atol=1e-4)
+
+
+def test_blocks_are_of_one_size_and_in_order_however_the_dataset_is_cut() -> None:
+    dataset = ray.data.range(45).repartition(4)
+    blocks = list(crosslens.ray._blocks(dataset, 10))
+    assert [n_rows for _, n_rows in blocks] == [10, 10, 10, 10, 5]
+    read = [int(number) for block, _ in blocks for number in ray.get(block).to_pandas()["id"]]
+    assert read == list(range(45))
+
+
+def test_totals_are_added_along_a_tree_that_leaves_few_of_them() -> None:
+    @ray.remote
+    class Worker:
+        def run(self, number: int) -> str:
+            return str(number)
+
+    @ray.remote
+    def merge(left: str, right: str) -> str:
+        return f"({left} {right})"
+
+    def run(worker: Any, block: Any, number: int) -> Any:
+        return worker.run.remote(number)
+
+    workers = [Worker.remote(), Worker.remote()]
+    root = crosslens.ray._reduced(ray.data.range(7), 1, workers, run, merge.remote)
+    assert ray.get(root) == "(((0 1) (2 3)) ((4 5) 6))"
+    assert crosslens.ray._reduced(ray.data.range(0), 1, workers, run, merge.remote) is None
+
+
+def test_a_tokenizer_is_read_once_and_a_model_is_put_where_it_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    read: list[str] = []
+    load = transformers.AutoTokenizer.from_pretrained
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda path: read.append(path) or load(path))
+    _, arguments = crosslens.ray._from_folder(str(folder))
+    for _ in range(3):
+        assert set(arguments({"source": ["w1 w2"], "target": ["w3"]})) >= {"input_ids", "labels"}
+    assert read == [str(folder)]
+
+    class Model:
+        device = "cpu"
+
+        def to(self, device: str) -> Model:
+            self.device = device
+            return self
+
+    assert crosslens.ray._placed(Model(), "cuda").device == "cuda"
+    assert crosslens.ray._placed(Model(), None).device == "cpu"
+
+
+def test_what_cannot_be_had_is_refused(folder: Path) -> None:
+    dataset = ray.data.from_items(rows())
     with pytest.raises(crosslens.ArrayError, match="arguments="):
-        crosslens.ray.explain(lambda: None, ray.data.from_items(rows()))
+        crosslens.ray.explain(lambda: None, dataset)
     with pytest.raises(crosslens.ArrayError, match="at least one row"):
-        crosslens.ray.explain(folder, ray.data.from_items(rows()), rows=0)
+        crosslens.ray.explain(folder, dataset, rows=0)
+    with pytest.raises(crosslens.ArrayError, match="no rows"):
+        crosslens.ray.explain(folder, ray.data.from_items(rows()).filter(lambda row: False))
+    for name in ("rank", "geometry", "keep", "path"):
+        with pytest.raises(crosslens.ConfigError, match=f"`{name}` is no option"):
+            crosslens.ray.explain(folder, dataset, **{name: "x"})
+    with pytest.raises(crosslens.ConfigError, match="`causal` is no option"):
+        crosslens.ray.explain(folder, dataset, causal=5)
+    with pytest.raises(crosslens.ExplainError, match="no attention"):
+        crosslens.ray.explain(lambda: __import__("torch").nn.Linear(2, 2), dataset, arguments=lambda columns: {})

@@ -65,11 +65,11 @@ def test_whisper_s_frames_are_explained() -> None:
         np.testing.assert_allclose(a, b.numpy(), atol=1e-5)
 
 
-def pairs(n: int) -> list[dict[str, Any]]:
+def pairs(n: int, full: bool = False) -> list[dict[str, Any]]:
     torch.manual_seed(5)
     calls = []
     for _ in range(n):
-        lengths = torch.randint(3, 9, (4,))
+        lengths = torch.full((4,), 8) if full else torch.randint(3, 9, (4,))
         calls.append({"source": torch.randint(0, 20, (4, 8)), "target": torch.randint(0, 20, (4, 5)), "lengths": lengths})
     return calls
 
@@ -90,7 +90,6 @@ def test_a_hand_written_network_is_explained() -> None:
     shares = found.shares[0]
     np.testing.assert_allclose(shares.sum((1, 2)), 1.0, atol=1e-5)
 
-    # The centred shares of the first head once more, from nothing but the definitions.
     states, queries, tokens_k, tokens_q = [], [], [], []
     with torch.no_grad():
         for call in calls:
@@ -102,23 +101,29 @@ def test_a_hand_written_network_is_explained() -> None:
                 queries.append(asks[:, sentence].double().numpy())
                 tokens_k.append(call["source"][sentence, :length].numpy())
                 tokens_q.append(call["target"][sentence].numpy())
-    weights, biases = model.attention.in_proj_weight.detach().double().numpy(), model.attention.in_proj_bias.detach().double().numpy()
+    np.testing.assert_allclose(shares[0], _shares(model.attention, queries, tokens_q, states, tokens_k), atol=1e-4)
+
+
+def _shares(attention: Any, queries: list[Any], tokens_q: list[Any], states: list[Any], tokens_k: list[Any]) -> Any:
+    """The centred shares of the first head of an `nn.MultiheadAttention`, from nothing but the definitions."""
+    weights, biases = attention.in_proj_weight.detach().double().numpy(), attention.in_proj_bias.detach().double().numpy()
+    d, d_head = attention.embed_dim, attention.head_dim
     (mu_q, chi_q), (mu_k, chi_k) = _means(queries, tokens_q), _means(states, tokens_k)
     covariance, variance = np.zeros((3, 3)), 0.0
     for state, query, of_k, of_q in zip(states, queries, tokens_k, tokens_q, strict=True):
         parts = []
-        for h, tokens, mu, chi, rows in ((query, of_q, mu_q, chi_q, slice(0, 4)), (state, of_k, mu_k, chi_k, slice(12, 16))):
+        for h, tokens, mu, chi, rows in ((query, of_q, mu_q, chi_q, slice(0, d_head)), (state, of_k, mu_k, chi_k, slice(d, d + d_head))):
             inputs = np.stack([chi[token] for token in tokens])
             split = [mu[: len(h)], inputs, h - mu[: len(h)] - inputs]
             mapped = [part @ weights[rows].T for part in split]
             mapped[0] = mapped[0] + biases[rows]
             parts.append(mapped)
-        terms = np.array([[q @ k.T / 2.0 for k in parts[1]] for q in parts[0]])
+        terms = np.array([[q @ k.T / d_head**0.5 for k in parts[1]] for q in parts[0]])
         score = terms.sum((0, 1))
         deviation = score - score.mean(-1, keepdims=True)
         variance += (deviation**2).mean(-1).sum()
         covariance += (terms * deviation).mean(-1).sum(-1)
-    np.testing.assert_allclose(shares[0], covariance / variance, atol=1e-4)
+    return covariance / variance
 
 
 def _means(rows: list[Any], tokens: list[Any]) -> tuple[Any, dict[int, Any]]:
@@ -134,7 +139,8 @@ def _means(rows: list[Any], tokens: list[Any]) -> tuple[Any, dict[int, Any]]:
 def test_nn_transformer_is_explained_with_its_self_attention() -> None:
     torch.manual_seed(8)
     model = made.Transformer().eval()
-    found = crosslens.torch.explain(model, pairs(5), read=read, self_attention=True)
+    calls = pairs(5)
+    found = crosslens.torch.explain(model, calls, read=read, self_attention=True)
     kinds = [site.kind for site in found.sites]
     assert kinds.count("cross") == kinds.count("encoder-self") == kinds.count("decoder-self") == 4
     for kind in ("cross", "encoder-self", "decoder-self"):
@@ -144,13 +150,134 @@ def test_nn_transformer_is_explained_with_its_self_attention() -> None:
     own = found.decoder_attentions[0][0, 0]
     assert not np.triu(own, 1).any(), "a decoder sees no step to come"
 
+    # What the first layer of the decoder asks and is asked, put together from the layers themselves.
+    states, queries, tokens_k, tokens_q = [], [], [], []
+    layer = model.transformer.decoder.layers[0]
+    with torch.no_grad():
+        for call in calls:
+            padding = torch.arange(8)[None] >= call["lengths"][:, None]
+            keys = model.transformer.encoder(model.embed(call["source"]), src_key_padding_mask=padding)
+            fed = model.embed(call["target"])
+            later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+            asks = layer.norm1(fed + layer.self_attn(fed, fed, fed, attn_mask=later, need_weights=False)[0])
+            for sentence, length in enumerate(call["lengths"].tolist()):
+                states.append(keys[sentence, :length].double().numpy())
+                queries.append(asks[sentence].double().numpy())
+                tokens_k.append(call["source"][sentence, :length].numpy())
+                tokens_q.append(call["target"][sentence].numpy())
+    np.testing.assert_allclose(found.shares[0][0], _shares(layer.multihead_attn, queries, tokens_q, states, tokens_k), atol=1e-4)
 
-def test_attention_that_fits_no_score_map_is_named() -> None:
+
+@pytest.mark.parametrize("size", [1.0, 1e-5])
+def test_attention_that_fits_no_score_map_is_named(size: float) -> None:
     torch.manual_seed(9)
-    model = made.Rotary().eval()
+    plain, turned = made.Turning(False).eval(), made.Turning(True).eval()
+    turned.load_state_dict(plain.state_dict())
+    for model in (plain, turned):
+        with torch.no_grad():
+            # However small what is summed: the difference is one of attention.
+            model.attention.v.weight.mul_(size)
+            model.attention.v.bias.mul_(size)
+    assert crosslens.torch.explain(plain, pairs(1, full=True), read=read).n_sentences == 4
     with pytest.raises(crosslens.ExplainError, match=r"module `attention` .* differs by"):
-        crosslens.torch.explain(model, pairs(1), read=read)
-    assert not model.attention.q._forward_hooks, "hooks are gone"
+        crosslens.torch.explain(turned, pairs(1, full=True), read=read)
+    assert not turned.attention.q._forward_hooks, "hooks are gone"
+
+
+def test_a_module_that_several_layers_share_is_named() -> None:
+    model = made.Turning(False, n_calls=2).eval()
+    with pytest.raises(crosslens.ExplainError, match=r"module `attention` ran 2 times"):
+        crosslens.torch.explain(model, pairs(1, full=True), read=read)
+
+
+@pytest.mark.parametrize("decoder", ["bert", "gpt2"])
+def test_models_that_the_native_loader_does_not_open_are_found_by_structure(decoder: str) -> None:
+    model = made.joined(decoder)
+    batch = made.batches(*made.sentences(12), 12)[0]
+    found = crosslens.torch.explain(model, [batch], keep=12, tokenizer=made.tokenizer(), self_attention=True)
+    assert [len(found.shares_of(kind)) for kind in ("cross", "encoder-self", "decoder-self")] == [2, 2, 2]
+    with torch.no_grad():
+        configs = [part.config for part in model.modules() if hasattr(part, "config")]
+        assert {config._attn_implementation for config in configs} == {"sdpa"}, "each part's own kernels are put back"
+        for config in configs:
+            config._attn_implementation = "eager"
+        theirs = model(**batch, output_attentions=True).cross_attentions
+    for layer, (ours, other) in enumerate(zip(found.attentions, theirs, strict=True)):
+        for sample in range(12):
+            words = found.words(sample)
+            rows = slice(None), slice(len(words.fed)), slice(len(words.source))
+            np.testing.assert_allclose(ours[sample][rows], other[sample][rows].numpy(), atol=1e-5, err_msg=f"layer {layer}")
+    for site in found.report["sites"]:
+        assert site["error"]["attention"] < 1e-4, "the model's own weights were compared"
+
+
+def test_a_decoder_with_more_streams_than_tokens_is_refused_by_name() -> None:
+    model = made.prophet()
+    tokens = torch.randint(4, 40, (2, 6))
+    with pytest.raises(crosslens.CrosslensError, match=r"module `prophetnet.decoder.layers.0.cross_attn`"):
+        crosslens.torch.explain(model, [{"input_ids": tokens, "decoder_input_ids": tokens}])
+
+
+def test_halves_are_those_of_the_native_loader(tmp_path: Path) -> None:
+    model = made.seq2seq("bart")
+    made.save(model, tmp_path)
+    sources, targets = made.sentences(N)
+    options: dict[str, Any] = {"held_out": True, "bootstrap": 20, "seed": 7}
+    native = crosslens.load(tmp_path).explain(sources, targets, causal=0, progress=False, **options)
+    found = crosslens.torch.explain(model, made.batches(sources, targets, 7), **options)
+    assert found.n_sentences == native.n_sentences < N
+    for ours, theirs in zip(found.shares, native.shares, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    for a, b in zip(found.report["sites"], native.report["sites"], strict=True):
+        np.testing.assert_allclose(a["intervals"]["centred"], b["intervals"]["centred"], atol=1e-3)
+
+
+def test_steps_without_a_label_leave_their_sentence_without_a_target() -> None:
+    model = made.seq2seq("bart")
+    batch = made.batches(*made.sentences(4), 4)[0]
+    with torch.no_grad():
+        batch["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(batch["labels"])
+    batch["decoder_attention_mask"] = (batch["labels"] != -100).long()
+    told = crosslens.torch.explain(model, [batch])
+    batch["labels"] = batch["labels"].clone()
+    batch["labels"][1, 1] = -100
+    found = crosslens.torch.explain(model, [batch])
+    assert [found.words(sample).target is None for sample in range(4)] == [False, True, False, False]
+    assert all(told.words(sample).target == found.words(sample).target for sample in (0, 2, 3))
+    assert found.report["task"]["loss"] != told.report["task"]["loss"]
+
+
+def test_the_geometry_of_states_is_had_and_what_is_not_is_refused(tmp_path: Path) -> None:
+    model = made.seq2seq("marian")
+    batches = made.batches(*made.sentences(N), 9)
+    with crosslens.torch.record(model, path=tmp_path / "recording", geometry=True) as recorder, torch.no_grad():
+        for batch in batches:
+            model(**batch)
+    with recorder.again(), torch.no_grad():
+        for batch in batches:
+            model(**batch)
+    ours = recorder.explain().report["geometry"]
+    theirs = crosslens.load(tmp_path / "recording").explain(geometry=True, progress=False).report["geometry"]
+    assert ours is not None and len(ours["frames"]) == len(theirs["frames"]) > 0
+    for a, b in zip(ours["frames"], theirs["frames"], strict=True):
+        np.testing.assert_allclose(a["explained"], b["explained"], atol=1e-6)
+    for name in ("causal", "rerun", "samples"):
+        with pytest.raises(crosslens.ConfigError, match=f"`{name}` is no option"):
+            crosslens.torch.explain(model, batches, **{name: 1})
+
+
+def test_what_bertviz_draws_has_the_shape_it_asks_for() -> None:
+    model = made.seq2seq("bart")
+    found = crosslens.torch.explain(model, made.batches(*made.sentences(5), 5), keep=5)
+    for sample in range(5):
+        words = found.words(sample)
+        one = slice(sample, sample + 1)
+        layers = [torch.from_numpy(layer[one, :, : len(words.fed), : len(words.source)]) for layer in found.attentions]
+        # bertviz.util.format_attention: four axes each, one sentence, stacked; head_view: as many rows and columns as there are words.
+        assert all(layer.ndim == 4 and layer.shape[0] == 1 for layer in layers)
+        drawn = torch.stack([layer.squeeze(0) for layer in layers])
+        assert drawn.shape == (2, 2, len(words.fed), len(words.source))
+        torch.testing.assert_close(drawn.sum(-1), torch.ones(drawn.shape[:-1]), atol=1e-5, rtol=0)
 
 
 def test_models_that_cannot_be_recorded_say_why() -> None:

@@ -62,3 +62,15 @@ def test_ctrl_c_stops_a_reproduction(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         crosslens.reproduce(tmp_path, quick=True, progress=False)
     timer.join()
+
+
+def test_a_claim_is_tested(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    found = crosslens.reproduce(tmp_path / "out", claims=["diagonal-ao"], quick=True, progress=lambda *what: told.append(what))
+    assert [claim["id"] for claim in found["claims"]] == ["diagonal-ao"] and told
+
+
+def test_training_that_fails_has_its_own_exception(tmp_path: Path) -> None:
+    crosslens.train("sort", tmp_path / "run", steps=3, progress=False)
+    with pytest.raises(crosslens.TrainError, match="3 steps are made already"):
+        crosslens.train(out=tmp_path / "run", resume=True, steps=2, progress=False)

@@ -62,6 +62,37 @@ def whisper() -> Any:
     return transformers.WhisperForConditionalGeneration(config).eval()
 
 
+def joined(decoder: str) -> Any:
+    """A BERT that reads and a BERT or GPT-2 that writes, which the native loader does not open."""
+    torch.manual_seed(11)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64}
+    n_words = 4 + len(WORDS)
+    cross = {"is_decoder": True, "add_cross_attention": True}
+    reads = transformers.BertModel(transformers.BertConfig(vocab_size=n_words, pad_token_id=PAD, **sizes))
+    writes: Any
+    if decoder == "bert":
+        writes = transformers.BertLMHeadModel(transformers.BertConfig(vocab_size=n_words, pad_token_id=PAD, **sizes, **cross))
+    else:
+        config = transformers.GPT2Config(vocab_size=n_words, n_embd=16, n_layer=2, n_head=2, n_positions=64, **cross)
+        writes = transformers.GPT2LMHeadModel(config)
+    model: Any = transformers.EncoderDecoderModel(encoder=reads, decoder=writes)
+    model.config.decoder_start_token_id, model.config.pad_token_id, model.config.eos_token_id = BEGIN, PAD, END
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 2 and "embeddings" not in name and "wpe" not in name:
+                parameter.normal_(0, 0.4)
+    return model.eval()
+
+
+def prophet() -> Any:
+    """A model whose decoder carries more streams than it has tokens."""
+    config = transformers.ProphetNetConfig(
+        vocab_size=40, hidden_size=16, encoder_ffn_dim=32, num_encoder_layers=1, num_encoder_attention_heads=2, decoder_ffn_dim=32,
+        num_decoder_layers=1, num_decoder_attention_heads=2, max_position_embeddings=64, ngram=2, num_buckets=8, pad_token_id=0,
+    )  # fmt: skip
+    return transformers.ProphetNetForConditionalGeneration(config).eval()
+
+
 def save(model: Any, folder: Path) -> None:
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
@@ -130,24 +161,27 @@ class Transformer(nn.Module):
         return made
 
 
-class Rotary(HandWritten):
-    """Attention that turns its queries by their position before it compares them."""
+class Turning(HandWritten):
+    """Attention that turns its queries by their position before it compares them, or, for comparison, does not; padding is not masked."""
 
     class Attention(nn.Module):
-        def __init__(self, d: int) -> None:
+        def __init__(self, d: int, turns: bool) -> None:
             super().__init__()
-            self.num_heads = 1
+            self.num_heads, self.turns = 1, turns
             self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
 
         def forward(self, queries: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-            turned = self.q(queries) * torch.cos(torch.arange(queries.shape[1]))[None, :, None]
-            made: torch.Tensor = self.o((turned @ self.k(states).transpose(1, 2)).softmax(-1) @ self.v(states))
+            by = torch.cos(torch.arange(queries.shape[1]))[None, :, None] if self.turns else 1.0
+            made: torch.Tensor = self.o((self.q(queries) * by @ self.k(states).transpose(1, 2)).softmax(-1) @ self.v(states))
             return made
 
-    def __init__(self) -> None:
+    def __init__(self, turns: bool, n_calls: int = 1) -> None:
         super().__init__()
-        self.attention = Rotary.Attention(12)
+        self.attention = Turning.Attention(12, turns)
+        self.n_calls = n_calls
 
     def forward(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = self.attention(self.words(target), self.words(source))
+        made: torch.Tensor = self.words(target)
+        for _ in range(self.n_calls):
+            made = self.attention(made, self.words(source))
         return made

@@ -600,6 +600,17 @@ impl SecondTotals {
                 None => return,
             },
         };
+        self.place(value, sentence);
+    }
+
+    /// The worst of both.
+    pub(super) fn merge_ranked(&mut self, others: &[(f64, Recorded)]) {
+        for (value, sentence) in others {
+            self.place(*value, sentence);
+        }
+    }
+
+    fn place(&mut self, value: f64, sentence: &Recorded) {
         let place = self.ranked.iter().position(|(other, _)| value > *other).unwrap_or(self.ranked.len());
         if place < RANKED {
             self.ranked.insert(place, (value, Recorded { states: Vec::new(), attention: Vec::new(), ..sentence.clone() }));

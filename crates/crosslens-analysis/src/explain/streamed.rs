@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::passes::{Batch, Fitted, Splitting, check_given, conclude, first_pass, no_shares};
 use super::{ExplainError, Explained, FirstTotals, Options, SecondTotals};
+use crate::geometry::Residual;
 use crate::{AverageAttention, Consumed, Description, Outcome, Recorded, ShareTally, Stats, StreamSums, Sums, WordVariance};
 
 /// Why totals do not add up or cannot be read.
@@ -124,12 +125,15 @@ impl FirstTotals {
         self.n_fitted
     }
 
-    /// Adds those of other sentences of the same model. How states lie to each other is not kept.
+    /// Adds those of other sentences of the same model.
     pub fn merge(&mut self, other: &Self) -> Result<(), TotalsError> {
         let sizes = |sums: &[Sums]| sums.iter().map(Sums::d).collect::<Vec<_>>();
         let differ = |what| Err(TotalsError::Differ { what });
         if sizes(&self.fitted) != sizes(&other.fitted) || self.averages.len() != other.averages.len() {
             return differ("streams or sites");
+        }
+        if self.moments.is_some() != other.moments.is_some() {
+            return differ("whether the geometry is asked for");
         }
         match (&mut self.held_out, &other.held_out) {
             (None, None) => {}
@@ -138,16 +142,23 @@ impl FirstTotals {
         }
         add_up(&mut self.fitted, &other.fitted);
         self.averages.iter_mut().zip(&other.averages).for_each(|(own, other)| own.merge(other));
+        for moments in self.moments.iter_mut().flatten().zip(other.moments.iter().flatten()) {
+            if let (Ok(own), Ok(other)) = moments {
+                own.merge(other).expect("the dimensions were compared");
+            }
+        }
         self.n_fitted += other.n_fitted;
-        self.moments = None;
         Ok(())
     }
 
     /// The sums of every stream as they are kept in files; those of sentences held out are not among them.
     pub fn stats(&self, description: &Description) -> Stats {
-        let mut stats = Stats::new(description);
-        stats.streams.iter_mut().zip(&self.fitted).for_each(|(stream, sums)| stream.sums.clone_from(sums));
-        stats
+        in_file(description, &self.fitted)
+    }
+
+    /// Those of sentences held out, where there are such.
+    pub fn held_out_stats(&self, description: &Description) -> Option<Stats> {
+        self.held_out.as_deref().map(|sums| in_file(description, sums))
     }
 
     /// The rest, as text: attention and how many sentences there were.
@@ -155,19 +166,28 @@ impl FirstTotals {
         serde_json::to_string(&(&self.averages, self.n_fitted)).expect("numbers only")
     }
 
-    /// Puts totals together from [`FirstTotals::stats`] and [`FirstTotals::averages_json`].
-    pub fn from_parts(description: &Description, stats: Stats, averages: &str) -> Result<Self, TotalsError> {
+    /// Puts totals together from [`FirstTotals::stats`], [`FirstTotals::held_out_stats`] and [`FirstTotals::averages_json`]. What the
+    /// geometry needs is not among these.
+    pub fn from_parts(description: &Description, stats: Stats, held_out: Option<Stats>, averages: &str) -> Result<Self, TotalsError> {
         let (averages, n_fitted): (Vec<AverageAttention>, u64) =
             serde_json::from_str(averages).map_err(|error| TotalsError::Unreadable { what: error.to_string() })?;
         let like = |stream: &StreamSums, consumed: Consumed, d: usize| stream.consumed == consumed && stream.sums.d() == d;
-        let fits = description.streams.len() == stats.streams.len()
-            && description.streams.iter().zip(&stats.streams).all(|(stream, sums)| like(sums, stream.consumed, stream.d));
-        if !fits || averages.len() != description.sites.len() {
+        let fits = |stats: &Stats| {
+            description.streams.len() == stats.streams.len()
+                && description.streams.iter().zip(&stats.streams).all(|(stream, sums)| like(sums, stream.consumed, stream.d))
+        };
+        if !fits(&stats) || !held_out.as_ref().is_none_or(fits) || averages.len() != description.sites.len() {
             return Err(TotalsError::Differ { what: "streams or sites" });
         }
-        let fitted = stats.streams.into_iter().map(|stream| stream.sums).collect();
-        Ok(Self { fitted, held_out: None, averages, moments: None, n_fitted })
+        let sums = |stats: Stats| stats.streams.into_iter().map(|stream| stream.sums).collect();
+        Ok(Self { fitted: sums(stats), held_out: held_out.map(sums), averages, moments: None, n_fitted })
     }
+}
+
+fn in_file(description: &Description, sums: &[Sums]) -> Stats {
+    let mut stats = Stats::new(description);
+    stats.streams.iter_mut().zip(sums).for_each(|(stream, sums)| stream.sums.clone_from(sums));
+    stats
 }
 
 fn add_up(left: &mut [Sums], right: &[Sums]) {
@@ -209,7 +229,7 @@ impl SecondTotals {
         serde_json::to_string(&kept).expect("numbers only")
     }
 
-    /// Adds those of other sentences under the same components. Ranks stay this one's.
+    /// Adds those of other sentences under the same components.
     pub fn merge(&mut self, other: &Self) -> Result<(), TotalsError> {
         let is_like = self.sites.len() == other.sites.len()
             && self.word_variance.len() == other.word_variance.len()
@@ -225,6 +245,8 @@ impl SecondTotals {
         self.word_variance.iter_mut().zip(&other.word_variance).for_each(|(own, other)| own.merge(other));
         self.samples.extend_from_slice(&other.samples);
         self.checks.merge(&other.checks);
+        self.residuals.iter_mut().zip(&other.residuals).for_each(|(own, other)| Residual::extend(own, other));
+        self.merge_ranked(&other.ranked);
         Ok(())
     }
 }

@@ -45,6 +45,12 @@ impl Residual {
             all.push(Self { step, token, state: state.iter().zip(parts).map(|(h, (mu, chi))| h - mu - chi).collect() });
         }
     }
+
+    /// Adds those of other sentences until there are enough to draw.
+    pub(crate) fn extend(all: &mut Vec<Self>, others: &[Self]) {
+        let n = MAX_PLACED.saturating_sub(all.len()).min(others.len());
+        all.extend_from_slice(&others[..n]);
+    }
 }
 
 /// Axes that some streams share.

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import ArrayLike, Counts, Doubles, Tokens, counts, floats, tokens
+from ._numbers import whole
 
 Estimator: TypeAlias = Literal["paper", "joint"]
 Shrinkage: TypeAlias = "float | Literal['auto'] | None"
@@ -75,7 +76,7 @@ class Components:
     __slots__ = ("_sums",)
 
     def __init__(self, d: int) -> None:
-        self._sums = _native.StateSums(d)
+        self._sums = _native.StateSums(whole("d", d))
 
     @classmethod
     def _of(cls, sums: _native.StateSums) -> Components:

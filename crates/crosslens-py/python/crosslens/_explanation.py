@@ -17,7 +17,8 @@ import numpy as np
 from . import _native
 from ._arrays import Doubles, Floats
 from ._components import Path
-from ._native import ExplainError
+from ._native import ExplainError, FileError
+from ._numbers import whole
 
 Kind: TypeAlias = Literal["cross", "encoder-self", "decoder-self"]
 Table: TypeAlias = "dict[str, list[Any]]"
@@ -167,7 +168,7 @@ class Explanation:
 
     def words(self, sample: int) -> Words:
         """The tokens of one of them."""
-        return Words(*self._native.words(sample))
+        return Words(*self._native.words(whole("sample", sample)))
 
     @property
     def attentions(self) -> tuple[Floats, ...]:
@@ -221,7 +222,8 @@ class Explanation:
         matrices = [[self._native.matrices(sample, site) for site in sites] for sample in range(self.n_samples)]
         shapes = [heads[0][0].shape for heads in matrices]
         n_queries, n_keys = (max((shape[axis] for shape in shapes), default=0) for axis in (0, 1))
-        pieces = (matrices[0][0][1].shape[0],) if what == 1 and matrices else ()
+        is_additive = self.report["sites"][sites[0]]["map"] == "additive"
+        pieces = (6 if is_additive else 9,) if what == 1 else ()
         padded = np.zeros((len(matrices), len(sites), *pieces, n_queries, n_keys), dtype=np.float32)
         for sample, heads in enumerate(matrices):
             for head, found in enumerate(heads):
@@ -277,18 +279,26 @@ class Explanation:
 
             display(self)  # type: ignore[no-untyped-call, unused-ignore]
             return
-        if path is None:
-            with tempfile.NamedTemporaryFile("w", suffix=".html", prefix="crosslens-", encoding="utf-8", delete=False) as file:
-                file.write(self.html())
-                path = file.name
-        else:
-            FilePath(path).write_text(self.html(), encoding="utf-8")
+        page = self.html()
+        try:
+            if path is None:
+                with tempfile.NamedTemporaryFile("w", suffix=".html", prefix="crosslens-", encoding="utf-8", delete=False) as file:
+                    file.write(page)
+                    path = file.name
+            else:
+                FilePath(path).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise FileError(f"the page cannot be written to `{path or tempfile.gettempdir()}`: {error.strerror or error}") from error
         webbrowser.open(FilePath(path).resolve().as_uri())
 
     # As a value.
 
     def __add__(self, other: Explanation) -> Explanation:
-        """The explanation of the sentences of both, exactly, where both were made with the same `components=` and options."""
+        """The explanation of the sentences of both, where both were made with the same `components=` and options.
+
+        Exactly so, but for what compares with average attention (`average_attention`, `rebuilt["average"]`): each was compared with the average
+        of its own sentences. What untrained weights give (`control=`) is left out. From files and pickles nothing can be added.
+        """
         if not isinstance(other, Explanation):
             return NotImplemented
         return Explanation(self._native.merged(other._native))

@@ -10,6 +10,7 @@ from . import _native
 from ._components import Estimator, Path, Shrinkage, Sums
 from ._explanation import Explanation, Head
 from ._native import SentenceError
+from ._numbers import whole, whole_or_none
 from ._progress import Bar, Progress
 
 Texts: TypeAlias = "str | Sequence[str] | None"
@@ -23,13 +24,14 @@ class Translation:
     text: str
     tokens: list[int]
     score: float
-    """Log probability, by length where it was searched with beams; NaN for a run."""
+    """Log probability, by length; NaN for a run whose sentences are all of one length, since nothing is searched for."""
 
 
 def load(path: Path, *, self_attention: bool = False) -> Model:
     """Opens the folder of a run, a Hugging Face folder (Marian, BART, T5 and their kin), or a recording.
 
-    With `self_attention`, heads of a pretrained model's encoder and decoder that look at themselves are explained too.
+    With `self_attention`, heads of an encoder and a decoder that look at themselves are explained too, of a pretrained model or a Transformer
+    trained here; other networks have none, and a recording has what was recorded.
     """
     return Model(_native.Model(path, self_attention))
 
@@ -81,9 +83,11 @@ class Model:
         """Says how the model forms its attention, over sentences.
 
         These are `src` (with `tgt`, or else what the model writes by itself), the lines of `corpus`, or the model's own: a run draws
-        `n_sentences` fresh ones of its task, a recording has its own. `components` are sums to fit from (`Model.fit`) instead of those of the
-        sentences explained. The options are those of `crosslens explain`; `causal` sentences are run again with attention changed.
+        `n_sentences` fresh ones of its task, 1000 unless given, a recording has its own; of any other the first `n_sentences` are taken, all
+        unless given. `components` are sums to fit from (`Model.fit`) instead of those of the sentences explained. The options are those of
+        `crosslens explain`; `causal` sentences are run again with attention changed.
         """
+        n_sentences, seed = whole_or_none("n_sentences", n_sentences), whole("seed", seed)
         options: dict[str, object] = {
             "estimator": estimator,
             "shrinkage": shrinkage,
@@ -144,6 +148,8 @@ class Model:
         progress: Progress = None,
     ) -> Sums:
         """Sums the states of sentences, or of one shard of them, `(number, of)` counted from 1; sums of all shards add up."""
+        n_sentences, seed, n_threads = whole_or_none("n_sentences", n_sentences), whole("seed", seed), whole("n_threads", n_threads)
+        shard = (whole("shard", shard[0], 1), whole("shard", shard[1], 1))
         with Bar(progress) as tell:
             return Sums(self._native.fit(_pairs(src, tgt), corpus, n_sentences, seed, shard, n_threads, tell))
 
@@ -162,8 +168,10 @@ class Model:
         progress: Progress = None,
     ) -> Model:
         """Records states, tokens and score maps to a folder, with the attention of the first `keep_attention` sentences; opens it."""
+        n_sentences, seed, n_threads = whole_or_none("n_sentences", n_sentences), whole("seed", seed), whole("n_threads", n_threads)
+        kept = whole("keep_attention", keep_attention)
         with Bar(progress) as tell:
-            self._native.record(path, _pairs(src, tgt), corpus, n_sentences, seed, keep_attention, overwrite, n_threads, tell)
+            self._native.record(path, _pairs(src, tgt), corpus, n_sentences, seed, kept, overwrite, n_threads, tell)
         return load(path)
 
     def translate(
@@ -175,7 +183,10 @@ class Model:
         max_tokens: int | None = None,
         length_penalty: float | None = None,
     ) -> list[Translation]:
-        """What it writes for a text, the best first; options that are not given are those in the model's files."""
+        """What it writes for a text, the best first; options that are not given are those in the model's files, of a run those of
+        `crosslens translate`.
+        """
+        beams, n_best, max_tokens = whole_or_none("beams", beams, 1), whole("n_best", n_best, 1), whole_or_none("max_tokens", max_tokens, 1)
         return [Translation(*found) for found in self._native.translate(text, beams, n_best, max_tokens, length_penalty)]
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from . import _native
 from ._components import Path
 from ._model import Model, load
+from ._numbers import whole, whole_or_none
 from ._progress import Bar, Progress
 
 
@@ -58,7 +59,7 @@ def train(
     callback: Callable[[Metrics], bool | None] | None = None,
     progress: Progress = None,
 ) -> Trained:
-    """Trains a network on a task (`one-to-one`, `reverse`, `escan`, `scan`, `sort`) or a `run.toml`, in the folder `out`.
+    """Trains a network on a task (`one-to-one`, `reverse`, `escan`, `scan`, `sort`, `translation`) or a `run.toml`, in the folder `out`.
 
     `callback` sees every evaluation and may return `False` to save and stop. Ctrl-C saves too: `resume=True` goes on from there.
     """
@@ -66,6 +67,8 @@ def train(
     def told(metrics: str) -> bool | None:
         return None if callback is None else callback(Metrics(**json.loads(metrics)))
 
+    seed, steps, n_threads = whole_or_none("seed", seed), whole_or_none("steps", steps), whole("n_threads", n_threads)
+    record_every = whole_or_none("record_every", record_every)
     with Bar(progress) as tell:
         found = json.loads(
             _native.train(task, out, arch, seed, steps, record_every, overwrite, resume, n_threads, told, tell)
@@ -84,7 +87,7 @@ def reproduce(
     progress: Progress = None,
 ) -> dict[str, Any]:
     """Tests the claims about how these networks attend, on networks trained for it and kept in `out`. Returns `reproduce.json`."""
-    n_seeds = seeds if seeds is not None else (1 if quick else 3)
+    n_seeds, n_threads = whole("seeds", seeds if seeds is not None else (1 if quick else 3)), whole("n_threads", n_threads)
     with Bar(progress) as tell:
         found: dict[str, Any] = json.loads(_native.reproduce(out, list(claims), n_seeds, quick, n_threads, tell))
     return found

@@ -1,8 +1,9 @@
-"""A corpus spread over many machines by Ray Data.
+"""A corpus spread over many machines by Ray.
 
-The sums of parts of a corpus add up, so two passes over blocks of it give what one machine would find: sums, then share totals. Blocks have a
-fixed number of rows and are added in the order of the corpus, whichever worker made them: the result does not depend on the number of workers.
-Ray runs a block again whose worker died.
+The sums of parts of a corpus add up, so two passes over blocks of it give what one machine would find: sums, then share totals. Ray Data reads
+the corpus and cuts it into blocks of a fixed number of rows; workers turn blocks into totals, which tasks add along a tree. The tree depends on
+the number of blocks alone, and sentences are numbered by their place in the corpus: the result does not depend on the number of workers. Totals
+stay in Ray's object store; the driver holds references to some and fetches the last one. Ray runs a block again whose worker died.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-import numpy as np
 import ray
 import ray.data
 
 from . import _native
 from ._explanation import Explanation
 from ._native import ArrayError
+from ._options import NOT_SPREAD, refuse
 
 __all__ = ["explain"]
 
@@ -40,84 +41,140 @@ def explain(
 ) -> Explanation:
     """Explains a PyTorch model over a dataset.
 
-    `model` makes the model, in each worker, or names a Hugging Face folder; `arguments` makes what it is called with from columns of a few
-    rows; with a folder these are the columns `source` and `target`, in its tokenizer's tokens. `rows` of the dataset make a block, whose totals
-    are carried to the others; the result depends on it only by rounding, and not at all on `workers`. Further options are those of
-    `crosslens.torch.record`.
+    `model` makes the model, in each worker, or names a Hugging Face folder; where `num_gpus` asks for one it is moved to the GPU. `arguments`
+    makes what it is called with from columns of a few rows; with a folder these are the columns `source` and `target`, in its tokenizer's
+    tokens. `rows` of the dataset make a block, whose totals are carried to the others; the result depends on it only by rounding, and not at all
+    on `workers`. Further options are those of `crosslens.torch.record`, but for what needs single sentences in one place.
     """
     make, make_arguments = _from_folder(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else (model, arguments)
     make_arguments = arguments or make_arguments
     if make_arguments is None:
         raise ArrayError("arguments= is missing: a function from columns to what the model is called with")
-    if rows < 1 or batch_size < 1:
-        raise ArrayError("a block has at least one row, and so has a batch")
-    job = ray.put({"make": make, "arguments": make_arguments, "batch_size": batch_size, "options": options, "n_threads": int(max(1, num_cpus))})
-    blocks = dataset.repartition(target_num_rows_per_block=rows, strict=True)
-    context = ray.data.DataContext.get_current()
-    before = context.execution_options.preserve_order
-    context.execution_options.preserve_order = True
-    try:
+    if min(rows, batch_size, workers) < 1:
+        raise ArrayError("a block has at least one row, and so has a batch; there is at least one worker")
+    refuse(options, NOT_SPREAD, "crosslens.ray.explain")
+    job = ray.put(
+        {
+            "make": make,
+            "arguments": make_arguments,
+            "batch_size": batch_size,
+            "options": {**options, "keep": 0, "n_threads": int(max(1, num_cpus))},
+            "device": "cuda" if num_gpus > 0 else None,
+        }
+    )
+    # A worker that dies is started again, and what it was at is asked of it again, however often that happens.
+    worker = _Worker.options(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1)
+    first: list[Any] = []
 
-        def run(totals: Any) -> list[dict[str, Any]]:
-            mapped = blocks.map_batches(
-                _Worker,
-                fn_constructor_args=(job, totals),
-                batch_size=None,
-                batch_format="numpy",
-                compute=ray.data.ActorPoolStrategy(size=workers),
-                num_cpus=num_cpus,
-                num_gpus=num_gpus,
-            )
-            return [dict(row) for row in mapped.iter_rows()]
-
-        first = run(None)
+    def sums(worker: Any, block: Any, number: int) -> Any:
+        described, totals = worker.sums.remote(block, number, not first)
         if not first:
-            raise ArrayError("the dataset has no rows")
-        described = ray.put(first[0]["described"])
-        summed = _reduced(_merge_first, described, [ray.put((row["sums"], row["averages"])) for row in first])
-        second = run((described, summed))
-        split = _reduced(_merge_second, described, [ray.put(row["shares"]) for row in second])
-        description, how = _rebuilt(ray.get(described))
-        sums, averages = ray.get(summed)
-        return Explanation(
-            _native.conclude(
-                _native.First.from_parts(description, how, sums, averages),
-                _native.Second.from_json(description, how, ray.get(split)),
-                None,
-                "a dataset on Ray",
-            )
-        )
+            first.append(described)
+        return totals
+
+    summed = _reduced(dataset, rows, [worker.remote(job) for _ in range(workers)], sums, lambda *pair: _merge_first.remote(first[0], *pair))
+    if summed is None:
+        raise ArrayError("the dataset has no rows")
+    described = first[0]
+    split = _reduced(
+        dataset,
+        rows,
+        [worker.remote(job, described, summed) for _ in range(workers)],
+        lambda worker, block, number: worker.shares.remote(block, number),
+        lambda *pair: _merge_second.remote(described, *pair),
+    )
+    description, how = _rebuilt(ray.get(described))
+    totals = _native.First.from_parts(description, how, *ray.get(summed))
+    return Explanation(_native.conclude(totals, _native.Second.from_json(description, how, ray.get(split)), None, "a dataset on Ray"))
+
+
+def _reduced(dataset: ray.data.Dataset, rows: int, workers: list[Any], run: Callable[[Any, Any, int], Any], merge: Callable[..., Any]) -> Any:
+    """A reference to the totals of all blocks; `None` where there is no block.
+
+    Totals of neighbours are added as soon as there are two of as many blocks each, as in a binary counter: at any time the driver has
+    references to a few totals, not to all of them.
+    """
+    free, busy = list(workers), {}
+    tree: list[tuple[int, Any]] = []
+    number = 0
+    for block, n_rows in _blocks(dataset, rows):
+        if not free:
+            # What a worker makes may be waited for, not fetched.
+            done, _ = ray.wait(list(busy), num_returns=1, fetch_local=False)
+            free.extend(busy.pop(totals) for totals in done)
+        worker = free.pop()
+        totals = run(worker, block, number)
+        busy[totals] = worker
+        number += n_rows
+        size = 1
+        while tree and tree[-1][0] == size:
+            totals, size = merge(tree.pop()[1], totals), 2 * size
+        tree.append((size, totals))
+    while len(tree) > 1:
+        (_, right), (_, left) = tree.pop(), tree.pop()
+        tree.append((0, merge(left, right)))
+    if not tree:
+        return None
+    # Workers live until nothing that they made can be asked for again.
+    ray.wait([tree[0][1]], fetch_local=False)
+    return tree[0][1]
+
+
+def _blocks(dataset: ray.data.Dataset, rows: int) -> Iterator[tuple[Any, int]]:
+    """References to blocks of so many rows, the last of fewer, in the order of the corpus, and their numbers of rows."""
+    blocks = dataset.repartition(target_num_rows_per_block=rows, strict=True)
+    # A dataset has taken its options from where it was made: the current ones change nothing any more.
+    options = blocks.context.execution_options
+    before, options.preserve_order = options.preserve_order, True
+    try:
+        for bundle in blocks.iter_internal_ref_bundles():
+            for entry in bundle.blocks:
+                if entry.metadata.num_rows:
+                    yield entry.ref, entry.metadata.num_rows
     finally:
-        context.execution_options.preserve_order = before
+        options.preserve_order = before
 
 
+@ray.remote
 class _Worker:
     """Runs the model over blocks: for sums, or, where the sums of all are known, for share totals."""
 
-    def __init__(self, job: Any, totals: Any) -> None:
-        found = ray.get(job)
-        self._job = found
-        self._model = found["make"]()
-        self._totals = None if totals is None else (ray.get(totals[0]), ray.get(totals[1]))
+    def __init__(self, job: Any, described: Any = None, summed: Any = None) -> None:
+        self._job = job
+        self._model: Any = None
+        self._recorder: Any = None
+        self._first = None if described is None else _native.First.from_parts(*_rebuilt(described), *summed)
 
-    def __call__(self, columns: Columns) -> dict[str, Any]:
-        from .torch import Recorder, record
+    @ray.method(num_returns=2)
+    def sums(self, block: Any, number: int, is_asked: bool) -> tuple[Any, Any]:
+        """What the model is, if that is asked, and the sums of a block whose first sentence has this number."""
+        recorder = self._ready()
+        with recorder._from(number):
+            self._run(block)
+        return recorder._described() if is_asked else None, recorder._parts()
 
-        options = {**self._job["options"], "keep": 0, "n_threads": self._job["n_threads"]}
-        recorder: Recorder = record(self._model, **options)
-        if self._totals is None:
-            with recorder:
-                self._run(columns)
-            sums, averages = recorder._parts()
-            return {"described": _objects([recorder._described()]), "sums": _objects([sums]), "averages": _objects([averages])}
-        described, (sums, averages) = self._totals
-        with recorder._second_of(_native.First.from_parts(*_rebuilt(described), sums, averages)):
-            self._run(columns)
-        return {"shares": _objects([recorder._second_json()])}
+    def shares(self, block: Any, number: int) -> str:
+        """The share totals of the same block."""
+        recorder = self._ready()
+        with recorder._second_of(self._first, number):
+            self._run(block)
+        return str(recorder._second_json())
 
-    def _run(self, columns: Columns) -> None:
+    def _ready(self) -> Any:
+        """The recorder; made with the first block and not with the worker, so that what is wrong with the model is an error of its own kind."""
+        if self._recorder is None:
+            from .torch import record
+
+            self._model = _placed(self._job["make"](), self._job["device"])
+            self._recorder = record(self._model, **self._job["options"])
+        return self._recorder
+
+    def _run(self, block: Any) -> None:
         import torch
 
+        from ray.data.block import BlockAccessor
+
+        columns: Columns = BlockAccessor.for_block(block).to_batch_format("numpy")
         device = next((parameter.device for parameter in self._model.parameters()), torch.device("cpu"))
         for part in _parts(columns, self._job["batch_size"]):
             given = self._job["arguments"](part)
@@ -125,16 +182,14 @@ class _Worker:
                 self._model(**{name: value.to(device) if torch.is_tensor(value) else value for name, value in given.items()})
 
 
+def _placed(model: Any, device: str | None) -> Any:
+    return model if device is None else model.to(device)
+
+
 def _parts(columns: Columns, size: int) -> Iterator[Columns]:
     n_rows = len(next(iter(columns.values())))
     for first in range(0, n_rows, size):
         yield {name: values[first : first + size] for name, values in columns.items()}
-
-
-def _objects(values: list[Any]) -> Any:
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
 
 
 def _rebuilt(described: Any) -> tuple[_native.Description, dict[str, Any]]:
@@ -146,16 +201,8 @@ def _rebuilt(described: Any) -> tuple[_native.Description, dict[str, Any]]:
     return description, options
 
 
-def _reduced(merge: Any, described: Any, totals: list[Any]) -> Any:
-    """A tree over neighbours: its shape depends on their number alone."""
-    while len(totals) > 1:
-        pairs = [totals[place : place + 2] for place in range(0, len(totals), 2)]
-        totals = [merge.remote(described, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return totals[0]
-
-
 @ray.remote
-def _merge_first(described: Any, left: Any, right: Any) -> tuple[bytes, str]:
+def _merge_first(described: Any, left: Any, right: Any) -> tuple[bytes, bytes | None, str]:
     description, options = _rebuilt(described)
     merged = _native.First.from_parts(description, options, *left)
     merged.merge(_native.First.from_parts(description, options, *right))
@@ -178,14 +225,24 @@ def _from_folder(folder: str) -> tuple[MakeModel, MakeArguments]:
 
         return transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
-    def arguments(columns: Columns) -> Mapping[str, Any]:
-        import transformers
+    return make, _Reading(folder)
 
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+
+class _Reading:
+    """What the model of a folder is called with; its tokenizer is read once in each worker."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._tokenizer: Any = None
+
+    def __call__(self, columns: Columns) -> Mapping[str, Any]:
+        if self._tokenizer is None:
+            import transformers
+
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder)
+        tokenizer = self._tokenizer
         sources, targets = ([str(text) for text in columns[name]] for name in ("source", "target"))
         batch = dict(tokenizer(sources, return_tensors="pt", padding=True, return_token_type_ids=False))
         labels = tokenizer(text_target=targets, return_tensors="pt", padding=True)["input_ids"]
         batch["labels"] = labels.masked_fill(labels == tokenizer.pad_token_id, -100)
         return batch
-
-    return make, arguments

@@ -10,16 +10,17 @@
 
 or, in one call, `crosslens.torch.explain(model, batches)`.
 
-Attention modules are found by structure: `nn.MultiheadAttention`, and any module with linear maps called `q_proj, k_proj, v_proj`, `q, k, v` or
-`query, key, value` and one for its output. Their inputs are the states, their weights the score map. In every batch the attention is computed
-again from these and compared with what the module did; where it differs by more than 1e-4 the module is named and refused.
+Attention modules are found by structure: `nn.MultiheadAttention`, and any module that says how many heads it has and holds maps of queries, keys
+and values, under one of the names that are in use (`q_proj, k_proj, v_proj`; `q, k, v`; `query, key, value`; GPT-2's `c_attn` and `q_attn`; …).
+Their inputs are the states, their weights the score map. In every batch the attention is computed again from these and compared with what the
+module did; where it differs by more than 1e-4 the module is named and refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -32,6 +33,7 @@ from . import _native
 from ._components import Path, Sums
 from ._explanation import Explanation, Kind
 from ._native import ArrayError, ExplainError
+from ._options import NOT_RECORDED, refuse
 
 __all__ = ["Batch", "Recorder", "explain", "record"]
 
@@ -39,8 +41,16 @@ TOLERANCE = 1e-4
 """Attention that differs by more from what its score map gives is refused."""
 
 _UNKNOWN = 2**31 - 1
-_LINEAR_NAMES = (("q_proj", "k_proj", "v_proj"), ("q", "k", "v"), ("query", "key", "value"))
-_OUTPUT_NAMES = ("out_proj", "o_proj", "o", "out", "dense", "output")
+_MAP_NAMES = (
+    ("q_proj", "k_proj", "v_proj"),
+    ("q", "k", "v"),
+    ("query", "key", "value"),
+    ("query_proj", "key_proj", "value_proj"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("to_q", "to_k", "to_v"),
+)
+_OUTPUT_NAMES = ("out_proj", "o_proj", "o", "out", "dense", "output", "out_lin", "to_out", "c_proj")
+_HEADS_NAMES = ("num_heads", "n_heads", "num_attention_heads", "num_attn_heads", "n_head")
 Tensor: TypeAlias = Any
 
 
@@ -56,7 +66,9 @@ class Batch:
     source_mask: Tensor | None = None
     target_mask: Tensor | None = None
     labels: Tensor | None = None
-    """What the decoder should write, `[sentence, step]`; −100 where nothing."""
+    """What the decoder should write, `[sentence, step]`; −100 where nothing. A sentence with such a step among those that count has no target."""
+    source_names: Sequence[str] | None = None
+    """The names of the source's tokens, where these are no tokens of a tokenizer, such as codes of sounds."""
 
 
 Reader: TypeAlias = Callable[[Mapping[str, Any]], Batch]
@@ -80,15 +92,48 @@ class _Linear:
 
 
 @dataclass
+class _Map:
+    """A module's map of queries, keys or values: a linear layer, or one of several equal parts of what it makes."""
+
+    module: Any
+    part: int = 0
+    of: int = 1
+
+    @staticmethod
+    def fits(module: object) -> bool:
+        # GPT-2's Conv1D is a linear layer with its weights the other way round.
+        return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
+
+    def weights(self) -> tuple[Tensor, Tensor | None]:
+        """`[d_out, d_in]` and `[d_out]`."""
+        weight, bias = self.module.weight, self.module.bias
+        weight = weight if isinstance(self.module, nn.Linear) else weight.t()
+        return weight.chunk(self.of)[self.part], None if bias is None else bias.chunk(self.of)[self.part]
+
+
+@dataclass
 class _Seen:
     """What a module did in the call at hand."""
 
     query: Tensor = None
     key: Tensor = None
     context: Tensor = None
-    """What it summed, before its output map, `[sentence, step, head·d]`."""
+    """What it summed: before its output map, `[sentence, step, head·d]`, or after it where that is `nn.MultiheadAttention`'s."""
     weights: Tensor = None
     """Its own attention, where it returns it."""
+    n_queries: int = 0
+    n_keys: int = 0
+    """How often it mapped queries and keys."""
+
+    def sees_query(self, states: Tensor) -> None:
+        self.query, self.n_queries = states.detach(), self.n_queries + 1
+
+    def sees_key(self, states: Tensor) -> None:
+        self.key, self.n_keys = states.detach(), self.n_keys + 1
+
+    def looks_at_itself(self) -> bool:
+        """Whether queries and keys are the same states: the same memory, since detached tensors are objects of their own."""
+        return bool(self.query.data_ptr() == self.key.data_ptr() and self.query.shape == self.key.shape)
 
 
 @dataclass
@@ -99,10 +144,11 @@ class _Attention:
     module: nn.Module
     n_heads: int
     scales: list[float]
-    query: nn.Linear | None
-    key: nn.Linear | None
-    value: nn.Linear | None
+    query: _Map | None
+    key: _Map | None
+    value: _Map | None
     output: nn.Module | None
+    """`None` where another module has it: what this one returns is then what it summed."""
     kind: Kind | None = None
     layer: int = 0
     causal: bool = False
@@ -114,7 +160,7 @@ class _Attention:
     def maps(self) -> tuple[tuple[Tensor, Tensor | None], ...]:
         """Weights `[d_out, d_in]` and biases of query, key and value."""
         if self.query is not None and self.key is not None and self.value is not None:
-            return tuple((linear.weight, linear.bias) for linear in (self.query, self.key, self.value))
+            return tuple(found.weights() for found in (self.query, self.key, self.value))
         module: Any = self.module
         if module.in_proj_weight is not None:
             weights = module.in_proj_weight.chunk(3)
@@ -147,8 +193,10 @@ def record(
 
     `read` says which tokens a call read, from its arguments by name; transformers' encoder-decoders need none. `sides` says of self-attention
     modules, by name, whose steps they look at, where no `encoder` or `decoder` in the name does. `tokenizer` names tokens. `keep` sentences are
-    shown in full. With `path` a recording is written too, for `crosslens.load`. Further options are those of `Model.explain`.
+    shown in full. With `path` a recording is written too, for `crosslens.load`. Further options are those of `Model.explain`, but for those that
+    run the model again.
     """
+    refuse(options, NOT_RECORDED, "a recorder")
     return Recorder(model, self_attention, read, dict(sides or {}), tokenizer, keep, path, overwrite, options)
 
 
@@ -198,7 +246,7 @@ class Recorder:
         self._handles: list[Any] = []
         self._arguments: dict[str, Any] = {}
         self._decoder_ids: Tensor = None
-        self._before: str | None = None
+        self._before: list[tuple[Any, str]] = []
         self._fast = True
         self._description: _Describing | None = None
         self._used: list[_Attention] = []
@@ -207,7 +255,7 @@ class Recorder:
         self._pass: _native.SecondPass | None = None
         self._second: _native.Second | None = None
         self._writer: _native.Writer | None = None
-        self._n_again = 0
+        self._n_first = self._n_again = self._second_from = 0
 
     # The two passes.
 
@@ -230,7 +278,7 @@ class Recorder:
             raise ExplainError("there is no first pass yet: run the model inside `with record(model)` first")
         self._components = None if components is None else components._sums
         self._pass = _native.SecondPass(self._first, self._components)
-        self._n_again = 0
+        self._n_again = self._second_from
         self._install()
         try:
             yield self
@@ -250,8 +298,8 @@ class Recorder:
 
     @property
     def n_sentences(self) -> int:
-        """Sentences recorded in the first pass."""
-        return 0 if self._first is None else self._first.n_sentences
+        """Sentences recorded in the first pass, those held out among them."""
+        return self._n_first
 
     def explain(self) -> Explanation:
         """What both passes come to."""
@@ -266,14 +314,21 @@ class Recorder:
             raise ExplainError("nothing was recorded yet")
         return self._description.calls, self._options
 
-    def _parts(self) -> tuple[bytes, str]:
+    def _parts(self) -> tuple[bytes, bytes | None, str]:
         if self._first is None:
             raise ExplainError("nothing was recorded yet")
         return self._first.parts()
 
-    def _second_of(self, first: _native.First) -> Any:
-        """The second pass under sums made elsewhere."""
-        self._first = first
+    def _from(self, number: int) -> Recorder:
+        """A first pass of its own, whose sentences are counted from a number."""
+        self._n_first = number
+        if self._description is not None:
+            self._first = _native.First(self._description.native, self._options)
+        return self
+
+    def _second_of(self, first: _native.First, number: int) -> Any:
+        """The second pass under sums made elsewhere, its sentences counted from a number."""
+        self._first, self._second_from = first, number
         return self.again()
 
     def _second_json(self) -> str:
@@ -284,12 +339,12 @@ class Recorder:
     # Hooks.
 
     def _install(self) -> None:
-        switch = getattr(self._model, "set_attn_implementation", None)
-        before = getattr(getattr(self._model, "config", None), "_attn_implementation", None)
-        if switch is not None and before not in (None, "eager"):
-            # Fused kernels return no weights: the model's own are worth more than a second computation of them.
-            switch("eager")
-            self._before = before
+        # Fused kernels return no weights: the model's own are worth more than a second computation of them. Modules ask the configuration they
+        # were made with, which in models made of others need not be that of the whole.
+        configs = {id(config): config for part in self._model.modules() if (config := getattr(part, "config", None)) is not None}
+        self._before = [(config, kernel) for config in configs.values() if (kernel := getattr(config, "_attn_implementation", None)) is not None]
+        for config, _ in self._before:
+            config._attn_implementation = "eager"
         # PyTorch's fused encoder layers call no attention module, and pack sentences so that states lose their shape.
         self._fast = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
@@ -308,9 +363,9 @@ class Recorder:
         self._handles.clear()
         for attention in self._attentions:
             attention.seen = _Seen()
-        if self._before is not None:
-            getattr(self._model, "set_attn_implementation")(self._before)  # noqa: B009
-            self._before = None
+        for config, kernel in self._before:
+            config._attn_implementation = kernel
+        self._before.clear()
 
     def _decoder(self) -> nn.Module | None:
         get = getattr(self._model, "get_decoder", None)
@@ -319,10 +374,10 @@ class Recorder:
 
     def _watch(self, attention: _Attention) -> None:
         def see_query(module: nn.Module, given: Any, made: Any) -> None:
-            attention.seen.query = given[0].detach()
+            attention.seen.sees_query(given[0])
 
         def see_key(module: nn.Module, given: Any, made: Any) -> None:
-            attention.seen.key = given[0].detach()
+            attention.seen.sees_key(given[0])
 
         def see_context(module: nn.Module, given: Any) -> None:
             attention.seen.context = given[0].detach()
@@ -332,7 +387,9 @@ class Recorder:
             if query is None or key is None:
                 return
             wanted = (query.shape[0], attention.n_heads, query.shape[1], key.shape[1])
-            others = made[1:] if isinstance(made, (tuple, list)) else ()
+            first, others = (made[0], made[1:]) if isinstance(made, (tuple, list)) else (made, ())
+            if attention.output is None and torch.is_tensor(first):
+                attention.seen.context = first.detach()
             # T5 returns its bias of positions beside its weights, in the same shape: weights are a distribution.
             fitting = [x for x in others if torch.is_tensor(x) and tuple(x.shape) == wanted and _is_distribution(x)]
             attention.seen.weights = fitting[0].detach() if fitting else None
@@ -341,7 +398,8 @@ class Recorder:
             bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
             query, key = bound["query"].detach(), bound["key"].detach()
             first = getattr(module, "batch_first", False)
-            attention.seen = _Seen(query if first else query.transpose(0, 1), key if first else key.transpose(0, 1))
+            attention.seen.sees_query(query if first else query.transpose(0, 1))
+            attention.seen.sees_key(key if first else key.transpose(0, 1))
 
         def see_output(module: nn.Module, args: Any, made: Any) -> None:
             first = getattr(module, "batch_first", False)
@@ -351,8 +409,8 @@ class Recorder:
             self._handles.append(attention.module.register_forward_pre_hook(see_inputs, with_kwargs=True))
             self._handles.append(attention.module.register_forward_hook(see_output))
             return
-        self._handles.append(attention.query.register_forward_hook(see_query))
-        self._handles.append(attention.key.register_forward_hook(see_key))
+        self._handles.append(attention.query.module.register_forward_hook(see_query))
+        self._handles.append(attention.key.module.register_forward_hook(see_key))
         if attention.output is not None:
             self._handles.append(attention.output.register_forward_pre_hook(see_context))
         self._handles.append(attention.module.register_forward_hook(see_weights))
@@ -399,7 +457,8 @@ class Recorder:
             target_mask = _without_trailing(target, pad)
         source, source_mask = given.get("input_ids"), given.get("attention_mask")
         if source is None:
-            keys = next((a.seen.key for a in self._attentions if a.seen.key is not None and a.seen.query is not a.seen.key), None)
+            ran = (a.seen for a in self._attentions if a.seen.query is not None and a.seen.key is not None)
+            keys = next((seen.key for seen in ran if not seen.looks_at_itself()), None)
             if keys is None:
                 raise ArrayError("the encoder's tokens are not among the model's arguments: give record(…, read=) a function that finds them")
             # Sound and images have no tokens: every state of the encoder has consumed the same one.
@@ -414,13 +473,16 @@ class Recorder:
         names: list[str] = []
         if self._tokenizer is not None:
             names = [str(name) for name in self._tokenizer.convert_ids_to_tokens(list(range(len(self._tokenizer))))]
-        count = getattr(config, "vocab_size", None) or (_UNKNOWN if not names else len(names))
-        n_target = getattr(config, "decoder_vocab_size", None) or count
+        of_encoder, of_decoder = (getattr(getattr(config, side, None), "vocab_size", None) for side in ("encoder", "decoder"))
+        count = getattr(config, "vocab_size", None) or of_encoder or (_UNKNOWN if not names else len(names))
+        n_target = getattr(config, "decoder_vocab_size", None) or of_decoder or count
         start = getattr(config, "decoder_start_token_id", None)
         ends = getattr(getattr(self._model, "generation_config", None), "eos_token_id", None)
         end: int | None = next(iter(ends), None) if isinstance(ends, (list, tuple)) else ends
-        if self._arguments.get("input_ids") is None and self._read is None:
-            source: tuple[int, list[str], int | None, int | None] = (1, ["<frame>"], None, None)
+        if batch.source_names is not None:
+            source: tuple[int, list[str], int | None, int | None] = (len(batch.source_names), list(batch.source_names), None, None)
+        elif self._arguments.get("input_ids") is None and self._read is None:
+            source = (1, ["<frame>"], None, None)
         else:
             source = (count, names[:count], None, end)
         description = _Describing(type(self._model).__name__, self._hash(), source, (n_target, names[:n_target], start, end))
@@ -453,7 +515,7 @@ class Recorder:
 
     def _kind(self, attention: _Attention) -> Kind | None:
         seen = attention.seen
-        if not (seen.query.data_ptr() == seen.key.data_ptr() and seen.query.shape == seen.key.shape):
+        if not seen.looks_at_itself():
             return "cross"
         side = self._sides.get(attention.name)
         if side is None:
@@ -507,19 +569,20 @@ class Recorder:
                 keys = target if attention.kind == "decoder-self" else source
                 weights = keys.gather_last(queries.gather(attention.seen.weights.transpose(1, 2)).transpose(1, 2))
                 attention_weights.extend(_numpy(weights[:, head]) for head in range(attention.n_heads))
-        predicted = labels = loss = None
+        predicted = labels = told = loss = None
         logits: Any = getattr(made, "logits", None)
         if torch.is_tensor(logits) and logits.ndim == 3 and logits.shape[:2] == batch.target.shape[:2]:
             predicted = _tokens(target.gather(logits.argmax(-1)))
             if batch.labels is not None:
-                wanted = target.gather(batch.labels).clamp(min=0)
+                wanted = target.gather(batch.labels.to(logits.device))
+                steps = torch.arange(wanted.shape[1], device=wanted.device)[None] < target.lengths.to(wanted.device)[:, None]
+                told = (~((wanted < 0) & steps).any(1)).cpu().numpy()
+                wanted = wanted.clamp(min=0)
                 labels = _tokens(wanted)
                 losses = -target.gather(logits).float().log_softmax(-1).gather(-1, wanted.unsqueeze(-1)).squeeze(-1)
-                steps = torch.arange(losses.shape[1], device=losses.device)[None] < target.lengths.to(losses.device)[:, None]
                 loss = ((losses * steps).sum(1) / steps.sum(1)).double().cpu().numpy()
-        first = self._n_again if self._pass is not None else self.n_sentences
         return {
-            "first": first,
+            "first": self._n_again if self._pass is not None else self._n_first,
             "source": _tokens(source.gather(batch.source)),
             "source_lengths": source.lengths.cpu().numpy().astype(np.uint64),
             "fed": _tokens(target.gather(batch.target)),
@@ -528,6 +591,7 @@ class Recorder:
             "attention": attention_weights,
             "predicted": predicted,
             "target": labels,
+            "told": told,
             "loss": loss,
         }
 
@@ -538,6 +602,7 @@ class Recorder:
             return
         assert self._first is not None
         self._first.add(batch)
+        self._n_first += len(batch["source_lengths"])
         if self._writer is not None:
             self._writer.add(batch)
 
@@ -606,21 +671,29 @@ def _find(model: nn.Module) -> list[_Attention]:
             found.append(_Attention(name, module, module.num_heads, [module.head_dim**-0.5], None, None, None, None))
             continue
         children = dict(module.named_children())
-        for names in _LINEAR_NAMES:
-            maps = [children.get(child) for child in names]
-            if not all(isinstance(linear, nn.Linear) for linear in maps):
-                continue
-            n_heads = next((getattr(module, a) for a in ("num_heads", "n_heads", "num_attention_heads") if hasattr(module, a)), None)
-            output = next((children[child] for child in _OUTPUT_NAMES if isinstance(children.get(child), nn.Linear)), None)
-            if not isinstance(n_heads, int) or output is None:
-                continue
-            query, key, value = maps
-            assert isinstance(query, nn.Linear) and isinstance(key, nn.Linear) and isinstance(value, nn.Linear)
-            known = [getattr(module, a) for a in ("scaling", "scale") if isinstance(getattr(module, a, None), float)]
-            scales = list(dict.fromkeys([*known, (query.out_features // n_heads) ** -0.5, 1.0]))
-            found.append(_Attention(name, module, n_heads, scales, query, key, value, output))
-            break
+        maps = _maps(children)
+        n_heads = next((getattr(module, a) for a in _HEADS_NAMES if isinstance(getattr(module, a, None), int)), None)
+        if maps is None or not n_heads:
+            continue
+        output = next((children[child] for child in _OUTPUT_NAMES if _Map.fits(children.get(child))), None)
+        known = [getattr(module, a) for a in ("scaling", "scale") if isinstance(getattr(module, a, None), float)]
+        scales = list(dict.fromkeys([*known, (maps[0].weights()[0].shape[0] // n_heads) ** -0.5, 1.0]))
+        found.append(_Attention(name, module, n_heads, scales, *maps, output))
     return found
+
+
+def _maps(children: Mapping[str, nn.Module]) -> tuple[_Map, _Map, _Map] | None:
+    """The maps of queries, keys and values among a module's parts."""
+    for names in _MAP_NAMES:
+        if all(_Map.fits(children.get(name)) for name in names):
+            query, key, value = (_Map(children[name]) for name in names)
+            return query, key, value
+    joint, alone = children.get("c_attn"), children.get("q_attn")
+    if not _Map.fits(joint):
+        return None
+    if _Map.fits(alone):
+        return _Map(alone), _Map(joint, 0, 2), _Map(joint, 1, 2)
+    return _Map(joint, 0, 3), _Map(joint, 1, 3), _Map(joint, 2, 3)
 
 
 def _fit_map(attention: _Attention, sides: Mapping[str, _Side]) -> None:
@@ -658,8 +731,13 @@ def _refused(attention: _Attention, difference: float) -> ExplainError:
 
 def _difference(attention: _Attention, sides: Mapping[str, _Side]) -> float:
     """The largest difference of the attention computed again: of weights where the module returned them, else of what it summed, over the
-    largest value."""
+    largest of what it could sum."""
     seen = attention.seen
+    if max(seen.n_queries, seen.n_keys) > 1:
+        raise ExplainError(
+            f"module `{attention.name}` ran {max(seen.n_queries, seen.n_keys)} times in one call of the model: layers that share one attention "
+            "are not told apart yet"
+        )
     query_side = sides["source" if attention.kind == "encoder-self" else "target"]
     key_side = sides["target" if attention.kind == "decoder-self" else "source"]
     fits = seen.query.shape[1] == query_side.mask.shape[1] and seen.key.shape[1] == key_side.mask.shape[1]
@@ -674,6 +752,8 @@ def _difference(attention: _Attention, sides: Mapping[str, _Side]) -> float:
         nn.functional.linear(states.double(), weight.double(), None if bias is None else bias.double())
         for states, (weight, bias) in zip((seen.query, seen.key, seen.key), attention.maps(), strict=True)
     ]
+    if projected[0].shape[-1] != projected[1].shape[-1]:
+        raise ExplainError(f"module `{attention.name}` has fewer maps of keys than of queries: heads that share keys are not explained yet")
     query, key, value = (x.unflatten(-1, (attention.n_heads, -1)).transpose(1, 2) for x in projected)
     scores = query @ key.transpose(-1, -2) * attention.scale
     bias = attention.bias(scores.shape[-2], scores.shape[-1])
@@ -689,13 +769,16 @@ def _difference(attention: _Attention, sides: Mapping[str, _Side]) -> float:
         gap = (weights - seen.weights.double()).abs().amax((1, 3))
         return float(gap[asks].max())
     context = (weights @ value).transpose(1, 2).flatten(2)
-    if attention.output is None:
+    largest = value.transpose(1, 2)[key_side.mask.to(device)].abs().max()
+    if attention.query is None:
         module: Any = attention.module
-        context = nn.functional.linear(
-            context, module.out_proj.weight.double(), None if module.out_proj.bias is None else module.out_proj.bias.double()
-        )
-    gap = (context - seen.context.double()).abs().amax(2)
-    return float(gap[asks].max() / value.abs().max().clamp(min=1.0))
+        context = nn.functional.linear(context, module.out_proj.weight.double())
+        largest = context[asks].abs().max()
+        context = context if module.out_proj.bias is None else context + module.out_proj.bias.double()
+    if seen.context is None or seen.context.shape != context.shape:
+        raise ExplainError(f"module `{attention.name}` shows neither its attention nor what it summed: nothing can be held against it")
+    gap = (context - seen.context.double()).abs().amax(2)[asks].max()
+    return float(gap / largest) if largest > 0 else float(gap)
 
 
 def _by_distance(attention: _Attention, head: int) -> tuple[int, list[float]] | None:

@@ -78,9 +78,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "fit")?;
-            let sentences = model.sentences(corpus, arguments.threads)?;
-            let n_sentences = not_empty(sentences.len())?;
-            (model.fit(&sentences, shard, arguments.threads, &mut show)?, n_sentences)
+            let (sentences, n_all) = model.sentences_of_shard(corpus, shard, arguments.threads)?;
+            let n_sentences = not_empty(n_all)?;
+            (model.fit(&sentences, Shard::WHOLE, arguments.threads, &mut show)?, n_sentences)
         }
         Opened::Recording(recording) => {
             if arguments.corpus.is_some() {

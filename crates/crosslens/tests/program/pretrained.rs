@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::common::{crosslens, explain, run, seen, succeed, train};
+use super::common::{assert_alike, crosslens, explain, run, seen, succeed, train};
 use super::serve::Serving;
 use serde_json::{Map, Value, json};
 
@@ -278,6 +278,29 @@ fn one_sentence_is_explained_among_others_or_by_sums() {
     let report = explain(folder, &["t5", "--components", "x.stats.safetensors", "--source", "w5 w6 w7", "--causal", "0"]);
     assert_eq!(report["corpus"]["pairs"], 1);
     snapshot("one sentence alone", folder, &["explain", "t5", "--source", "w5 w6 w7"]);
+}
+
+/// Shards of a file add up to the whole of it, and one of them reads nothing of the others.
+#[test]
+fn a_shard_of_a_corpus_reads_its_own_lines_alone() {
+    let folder = folder();
+    let folder = folder.path();
+    for (shard, out) in [("1/2", "1"), ("2/2", "2"), ("1/1", "whole")] {
+        succeed(folder, &["fit", "t5", "--corpus", "pairs.tsv", "--shard", shard, "-o", &format!("{out}.stats.safetensors")]);
+    }
+    succeed(folder, &["merge", "1.stats.safetensors", "2.stats.safetensors", "-o", "merged.stats.safetensors"]);
+    let by = |sums: &str| {
+        explain(folder, &["t5", "--corpus", "pairs.tsv", "--components", &format!("{sums}.stats.safetensors"), "--causal", "0"])
+    };
+    assert_alike(&by("merged"), &by("whole"), 1e-6, &[]);
+
+    std::fs::write(folder.join("bad.tsv"), "w5 w6\tw7\n \tw8\nw9\n").expect("a corpus");
+    let told = succeed(folder, &["fit", "t5", "--corpus", "bad.tsv", "--shard", "1/2", "-o", "x.stats.safetensors"]);
+    assert!(String::from_utf8_lossy(&told.stderr).contains("the sums of 2 sentences"));
+    let refused = seen(folder, &["fit", "t5", "--corpus", "bad.tsv", "--shard", "2/2", "-o", "x.stats.safetensors"]);
+    assert!(refused.contains("exit 1") && refused.contains("line 2: the source is empty"), "{refused}");
+    let empty = seen(folder, &["fit", "t5", "--corpus", "bad.tsv", "--shard", "4/4", "-o", "x.stats.safetensors"]);
+    assert!(empty.contains("shard 4/4 of 3 sentences holds none"), "{empty}");
 }
 
 /// A model has changed nothing against itself; against one whose keys are others it has, head by head.

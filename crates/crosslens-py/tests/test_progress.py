@@ -1,0 +1,78 @@
+"""How far long work is: told to a function, drawn by tqdm, or written on a line."""
+
+from __future__ import annotations
+
+import io
+import sys
+import types
+from typing import Any
+
+import pytest
+
+import crosslens
+from crosslens._progress import Bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    made = Terminal()
+    monkeypatch.setattr(sys, "stderr", made)
+    return made
+
+
+def test_without_tqdm_a_terminal_has_a_line(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, model: crosslens.Model) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    model.explain(n_sentences=70, causal=0)
+    assert "\rfitting: 70 of 70" in terminal.getvalue() and terminal.getvalue().endswith("splitting: 70 of 70   \n")
+
+
+def test_tqdm_draws_one_bar_for_each_part_of_the_work(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, model: crosslens.Model) -> None:
+    bars: list[Any] = []
+
+    class Tqdm:
+        def __init__(self, total: int, desc: str, leave: bool) -> None:
+            self.total, self.desc, self.leave, self.n, self.is_closed = total, desc, leave, 0, False
+            bars.append(self)
+
+        def update(self, by: int) -> None:
+            self.n += by
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    auto = types.ModuleType("tqdm.auto")
+    auto.tqdm = Tqdm  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
+    model.explain(n_sentences=70, causal=0)
+    assert [(bar.desc, bar.n, bar.total, bar.is_closed) for bar in bars] == [("fitting", 70, 70, True), ("splitting", 70, 70, True)]
+    assert terminal.getvalue() == ""
+
+
+def test_nobody_is_told_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", quiet)
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    for wanted in (None, False):
+        with Bar(wanted) as tell:
+            assert tell is None
+    with Bar(True) as tell:
+        assert tell is not None, "asked for, it is shown anywhere"
+
+
+def test_a_notebook_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ZMQInteractiveShell:
+        pass
+
+    notebook = types.ModuleType("IPython")
+    notebook.get_ipython = ZMQInteractiveShell  # type: ignore[attr-defined]
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    with Bar(None) as tell:
+        assert tell is not None
