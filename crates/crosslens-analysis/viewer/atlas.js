@@ -5,9 +5,9 @@ import { PARTS, colours } from "./colours.js";
 import { change, hashOf, state } from "./state.js";
 import { thumbnail } from "./heatmap.js";
 import { largest } from "./attention.js";
-import { downloads, elementSvg } from "./download.js";
+import { downloads, elementPanel, panelsSvg } from "./download.js";
 import { liveForm, liveOf } from "./live.js";
-import { driver, heading, kept, kindName, partLegend, siteName, siteShort, totals, verdictChip } from "./parts.js";
+import { driver, heading, kept, kindName, partItems, partLegend, siteName, siteShort, totals, verdictChip } from "./parts.js";
 
 const SIZE = 46;
 
@@ -41,7 +41,7 @@ export function atlasView(main, context) {
     [site.kind, site.layer, site.head, site.verdict.label, ...(site.totals ?? ["", "", ""]), site.driver === null ? "" : PARTS[site.driver].key, site.driver === null ? "" : kept(site, site.driver)])];
   fill(main,
     heading("Atlas", downloads(() => `atlas-${context.entry.name}`, {
-      figure: () => elementSvg(atlasFigure(shown, order)), data: () => shown.map(({ kind, layer, head, verdict, shares }) => ({ kind, layer, head, verdict, shares })), rows,
+      figure: () => panelsSvg(`Heads of ${context.entry.name}: colour and size by what drives them, rings by what that keeps`, [elementPanel(atlasFigure(shown, order), "", partItems())]), data: () => shown.map(({ kind, layer, head, verdict, shares }) => ({ kind, layer, head, verdict, shares })), rows,
     })),
     el("p", { class: "lead" }, "Each circle is one attention head. Its colour says what makes it look where it looks; the ring says how often that part alone would look at the same place. Choose one to open it."),
     liveOf(context) && liveForm(context, liveOf(context)),
@@ -84,7 +84,7 @@ function groupOf(name, group, order, context) {
     }
   } else grid.append(...buttons.map((button, place) => el("div", { class: "atlas-named" }, button, el("span", { "aria-hidden": "true" }, siteShort(group[place])))));
   buttons.forEach((button, place) => { button.tabIndex = place === 0 ? 0 : -1; });
-  grid.addEventListener("keydown", (event) => arrows(event, buttons, isGrid ? nHeads : null));
+  grid.addEventListener("keydown", (event) => arrows(event, buttons, isGrid ? group : null));
   return el("section", { class: "card" }, el("h2", {}, isGrid ? name : "Heads in order"), el("div", { class: "atlas-scroll" }, grid));
 }
 
@@ -102,17 +102,25 @@ function lookFirst(sites, context) {
     }));
 }
 
-/** Arrow keys go from head to head; Tab leaves the grid. */
-function arrows(event, buttons, nHeads) {
+/** Arrow keys go from head to head, in a grid of layers up and down to the nearest head shown; Tab leaves the heads. */
+function arrows(event, buttons, grid) {
   const at = buttons.indexOf(document.activeElement);
-  const width = nHeads ?? 1;
-  const moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: width, ArrowUp: -width, Home: -buttons.length, End: buttons.length };
+  const last = buttons.length - 1;
+  const moves = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: grid ? across(grid, at, 1) : at + 1, ArrowUp: grid ? across(grid, at, -1) : at - 1, Home: 0, End: last };
   if (at < 0 || !(event.key in moves)) return;
-  const next = Math.min(buttons.length - 1, Math.max(0, at + moves[event.key]));
+  const next = Math.min(last, Math.max(0, moves[event.key]));
   buttons[at].tabIndex = -1;
   buttons[next].tabIndex = 0;
   buttons[next].focus();
   event.preventDefault();
+}
+
+/** The place, in the next layer that has any, of the head nearest to the one at `at`; the same place where there is no such layer. */
+function across(heads, at, way) {
+  const beyond = (site) => way * (site.layer - heads[at].layer);
+  const layer = Math.min(...heads.map(beyond).filter((steps) => steps > 0));
+  const aside = (site) => (beyond(site) === layer ? Math.abs(site.head - heads[at].head) : Infinity);
+  return heads.reduce((best, site, place) => (aside(site) < (best === at ? Infinity : aside(heads[best])) ? place : best), at);
 }
 
 function cellOf(site, context) {

@@ -4,7 +4,7 @@ import { el, explain, fill, number, percent, select, table } from "./dom.js";
 import { PARTS } from "./colours.js";
 import { change, state } from "./state.js";
 import { Heatmap } from "./heatmap.js";
-import { downloads, matrixRows, matrixSvg } from "./download.js";
+import { downloads, matrixPanel, matrixRows, panelsSvg } from "./download.js";
 import { heading, kept, nothing, shareBar, siteName, sitePicker, totals, verdictChip } from "./parts.js";
 
 /** Draws the view into `main`. */
@@ -38,8 +38,8 @@ export async function compareView(main, context) {
   maps.forEach((map) => map && context.onLeave(() => map.destroy()));
   fill(main,
     heading("Compare", difference && downloads(() => `difference-${first.name}-${second.name}`, {
-      figure: () => matrixSvg({ ...panels[2].picture, title: `${siteName(two)} of ${second.name} less ${siteName(one)} of ${first.name}` }),
-      data: () => ({ a: { report: first.name, head: siteName(one), shares: one.shares }, b: { report: second.name, head: siteName(two), shares: two.shares }, difference }), rows: () => matrixRows(panels[2].picture) })),
+      figure: () => panelsSvg(`${siteName(one)} of ${first.name} (A) and ${siteName(two)} of ${second.name} (B)`, panels.map(({ title, picture }) => matrixPanel({ ...picture, title })), 3),
+      data: () => ({ a: { report: first.name, head: siteName(one), shares: one.shares }, b: { report: second.name, head: siteName(two), shares: two.shares }, averages: { a: averageA, b: averageB }, difference }), rows: () => matrixRows(panels[2].picture) })),
     pickers(context, reports, a, b, el("span", { class: "pair" }, sitePicker(sitesA, siteA, (site) => change({ site }), "Head of A")), el("span", { class: "pair" }, sitePicker(sitesB, siteB, (other) => change({ other }), "Head of B"))),
     reports.length === 1 && el("p", { class: "muted" }, "This page holds one report, so its heads are compared with each other. For two models: crosslens report runs/a runs/b -o both.html"),
     el("div", { class: "compare" }, panels.map(({ title, site, picture }, place) => el("section", { class: "card" },
@@ -79,22 +79,24 @@ function pictureOf(matrix, kind, caption) {
   return { matrix, rows: line(matrix.nRows), columns: line(matrix.nColumns), kind, isShare: true, largest: 1, threshold: 0, caption };
 }
 
-function signed(value, text) {
-  return value === null || Number.isNaN(value) ? "–" : `${value > 0 ? "+" : ""}${text(value)}`;
+/** The second less the first in words; a dash where one of them is not known. */
+function signed(one, two, text) {
+  const [a, b] = [one ?? NaN, two ?? NaN];
+  return Number.isNaN(b - a) ? "–" : `${b > a ? "+" : ""}${text(b - a)}`;
 }
 
 function sharesTable(one, two) {
   const [a, b] = [totals(one), totals(two)];
   const rows = PARTS.flatMap(({ name }, part) => [
-    [`share of ${name}`, percent(a?.[part]), percent(b?.[part]), a && b ? signed(b[part] - a[part], percent) : "–"],
-    [`same token, rebuilt from ${name} alone`, percent(kept(one, part)), percent(kept(two, part)), signed(kept(two, part) - kept(one, part), percent)],
+    [`share of ${name}`, percent(a?.[part]), percent(b?.[part]), signed(a?.[part], b?.[part], percent)],
+    [`same token, rebuilt from ${name} alone`, percent(kept(one, part)), percent(kept(two, part)), signed(kept(one, part), kept(two, part), percent)],
   ]);
   return el("section", { class: "card table-scroll" }, table("What drives the two heads", ["", "A", "B", "B − A"], rows));
 }
 
 function overall(first, second) {
   const [a, b] = [first.report.task, second.report.task];
-  const row = (name, key, text) => [name, text(a[key]), text(b[key]), a[key] === null || b[key] === null ? "–" : signed(b[key] - a[key], text)];
+  const row = (name, key, text) => [name, text(a[key]), text(b[key]), signed(a[key], b[key], text)];
   const digits = (value) => number(value, 3);
   return el("section", { class: "card table-scroll" }, table("How well the two do", ["", "A", "B", "B − A"], [
     row("words right", "word_accuracy", (value) => percent(value, 1)), row("sentences right", "phrase_accuracy", (value) => percent(value, 1)), row("loss, nats", "loss", digits),
@@ -111,5 +113,5 @@ function atlasTable(first, second) {
   });
   pairs.sort((x, y) => y.moved - x.moved);
   return explain(`Which heads changed: ${pairs.length} in both`, el("div", { class: "table-scroll" }, table("Heads by how much their shares differ", ["Head", "A", "B", ...PARTS.map(({ name }) => `${name}, B − A`)],
-    pairs.slice(0, 200).map(({ a, b, sharesA, sharesB }) => [siteName(a), a.verdict.label, b.verdict.label, ...sharesA.map((share, part) => signed(sharesB[part] - share, percent))]))));
+    pairs.slice(0, 200).map(({ a, b, sharesA, sharesB }) => [siteName(a), a.verdict.label, b.verdict.label, ...sharesA.map((share, part) => signed(share, sharesB[part], percent))]))));
 }

@@ -3,9 +3,13 @@
 import { checkbox, choice, el, explain, fill, percent, select, shownToken, table } from "./dom.js";
 import { colours } from "./colours.js";
 import { change, state, stateNumber } from "./state.js";
-import { downloads } from "./download.js";
+import { downloads, figureSvg, legendPanel } from "./download.js";
+import { SvgPen } from "./pen.js";
 import { heading, nothing } from "./parts.js";
 import { codeExamples } from "./scene.js";
+
+/** Where one begins to look from: turn, tilt and zoom. */
+const EYE = [0.6, 0.35, 1];
 
 const LAYERS = [
   ["paths", "positions", "the temporal component of every step, joined by a line"],
@@ -31,9 +35,9 @@ export function componentsView(main, context) {
   const points = cloud.points;
   fill(main,
     heading("Components", downloads(() => `components-${context.entry.name}`, {
-      canvas: () => cloud.canvas, data: () => ({ frame: geometry.frames[frame], points }),
+      figure: () => cloud.figure(`Components of ${context.entry.name}`), data: () => ({ frame: geometry.frames[frame], points }),
       rows: () => [["layer", "stream", "name", "x", "y", "z"], ...points.map((point) => [point.layer, point.stream, point.name, ...point.at])] })),
-    el("p", { class: "lead" }, "Hidden states live in many dimensions. These are the ", is3d ? "three" : "two", " along which they vary most. If attention goes by position, the two paths run side by side; if by token, tokens lie apart and along the readouts."),
+    el("p", { class: "lead" }, "Hidden states live in many dimensions. These are the ", is3d ? "three" : "two", " along which they vary most. If attention goes by position, the two paths, whose steps thin lines join, run side by side; if by token, tokens lie apart and along the readouts."),
     el("div", { class: "bar" },
       geometry.frames.length > 1 && el("label", {}, "States ", select("States", geometry.frames.map((one, place) => [place, one.streams.join(" and ")]), frame, (value) => change({ frame: value }))),
       choice("Dimensions", [["3", "3-D"], ["2", "2-D"]], is3d ? "3" : "2", (value) => change({ flat: value === "2" ? "1" : null })),
@@ -75,11 +79,12 @@ class Cloud {
     this.centre = [0, 1, 2].map((axis) => (Math.min(...ats.map((at) => at[axis])) + Math.max(...ats.map((at) => at[axis]))) / 2);
     this.radius = Math.max(1e-9, ...ats.map((at) => Math.hypot(...at.map((x, axis) => x - this.centre[axis]))));
     this.reset();
+    this.recall();
     this.canvas.addEventListener("pointerdown", (event) => { this.drag = [event.clientX, event.clientY]; this.canvas.setPointerCapture(event.pointerId); });
     this.canvas.addEventListener("pointerup", () => { this.drag = null; });
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
     this.canvas.addEventListener("pointerleave", () => this.point(null));
-    this.canvas.addEventListener("wheel", (event) => { this.zoom = Math.min(8, Math.max(0.4, this.zoom * Math.exp(-event.deltaY / 400))); event.preventDefault(); this.request(); }, { passive: false });
+    this.canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.look(this.turn, this.tilt, this.zoom * Math.exp(-event.deltaY / 400)); }, { passive: false });
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.observer = new ResizeObserver(() => this.layout());
     this.observer.observe(this.element);
@@ -90,7 +95,21 @@ class Cloud {
   }
 
   reset() {
-    [this.turn, this.tilt, this.zoom] = [0.6, 0.35, 1];
+    [this.turn, this.tilt, this.zoom] = EYE;
+  }
+
+  /** From where it is looked at, as the address has it: `eye=turn,tilt,zoom`. */
+  recall() {
+    const eye = (state().eye ?? "").split(",").map(Number);
+    if (eye.length === 3 && eye.every(Number.isFinite)) this.look(...eye);
+  }
+
+  look(turn, tilt, zoom) {
+    // As exact as the address, so that it shows the same.
+    const eye = [turn, Math.min(1.5, Math.max(-1.5, tilt)), Math.min(8, Math.max(0.4, zoom))].map((value) => Number(value.toFixed(3)));
+    [this.turn, this.tilt, this.zoom] = eye;
+    change({ eye: eye.every((value, place) => value === EYE[place]) ? null : eye.join(",") }, { isQuiet: true });
+    this.request();
   }
 
   set({ off, is3d }) {
@@ -133,14 +152,28 @@ class Cloud {
 
   draw() {
     if (!this.width || !this.off) return;
-    const scheme = colours();
     const context = this.canvas.getContext("2d");
     const scale = devicePixelRatio || 1;
     context.setTransform(scale, 0, 0, scale, 0, 0);
+    this.paint(context);
+  }
+
+  /** What is seen now, as SVG, and what its colours mean. */
+  figure(title) {
+    const [pen, top] = [new SvgPen(), 22];
+    this.paint(pen);
+    const legend = legendPanel(this.frame.streams.map((name) => [this.colour(name), name]));
+    const inside = `<g transform="translate(0 ${top})">${pen.inside}</g><g transform="translate(0 ${top + this.height})">${legend.inside}</g>`;
+    return figureSvg(Math.max(this.width, legend.width), top + this.height + legend.height, title, inside);
+  }
+
+  paint(context) {
+    const scheme = colours();
     context.fillStyle = scheme.paper;
     context.fillRect(0, 0, this.width, this.height);
     this.drawAxes(context, scheme);
     this.seen = this.points.filter((point) => !this.off.has(point.layer)).map((point) => ({ point, at: this.project(point.at) })).sort((a, b) => a.at[2] - b.at[2]);
+    this.joinPaths(context, scheme);
     this.drawLines(context);
     const labels = new Labels(context);
     for (const { point, at: [x, y, depth] } of this.seen) {
@@ -200,6 +233,21 @@ class Cloud {
     });
   }
 
+  /** Thin lines between the same step of the first two paths, as in figures: attention by position runs along them. */
+  joinPaths(context, scheme) {
+    if (this.off.has("paths")) return;
+    const [first, second] = this.streams.filter((stream) => stream.path.length).map((stream) => stream.path);
+    if (!second) return;
+    context.strokeStyle = scheme.faint;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let step = 0; step < Math.min(first.length, second.length); step += 1) {
+      context.moveTo(...this.project(first[step]).slice(0, 2));
+      context.lineTo(...this.project(second[step]).slice(0, 2));
+    }
+    context.stroke();
+  }
+
   /** Steps of a path, one after the other. */
   drawLines(context) {
     const paths = new Map();
@@ -244,11 +292,7 @@ class Cloud {
     if (this.drag) {
       const [x, y] = this.drag;
       this.drag = [event.clientX, event.clientY];
-      if (this.is3d) {
-        this.turn += (event.clientX - x) / 120;
-        this.tilt = Math.min(1.5, Math.max(-1.5, this.tilt + (event.clientY - y) / 120));
-      }
-      this.request();
+      if (this.is3d) this.look(this.turn + (event.clientX - x) / 120, this.tilt + (event.clientY - y) / 120, this.zoom);
       return;
     }
     const box = this.canvas.getBoundingClientRect();
@@ -271,15 +315,13 @@ class Cloud {
 
   key(event) {
     const turns = { ArrowLeft: [-0.15, 0], ArrowRight: [0.15, 0], ArrowUp: [0, -0.15], ArrowDown: [0, 0.15] };
-    if (turns[event.key]) {
-      this.turn += turns[event.key][0];
-      this.tilt = Math.min(1.5, Math.max(-1.5, this.tilt + turns[event.key][1]));
-    } else if (event.key === "+" || event.key === "=") this.zoom = Math.min(8, this.zoom * 1.2);
-    else if (event.key === "-") this.zoom = Math.max(0.4, this.zoom / 1.2);
-    else if (event.key === "0") this.reset();
+    const { turn, tilt, zoom } = this;
+    if (turns[event.key]) this.look(turn + turns[event.key][0], tilt + turns[event.key][1], zoom);
+    else if (event.key === "+" || event.key === "=") this.look(turn, tilt, zoom * 1.2);
+    else if (event.key === "-") this.look(turn, tilt, zoom / 1.2);
+    else if (event.key === "0") this.look(...EYE);
     else return;
     event.preventDefault();
-    this.request();
   }
 }
 

@@ -103,8 +103,12 @@ export function token(name) {
   return el("bdi", { class: "token" }, shownToken(name));
 }
 
-/** A token's text with its word markers made light. */
+/** Controls, marks that turn text around or take no room, and what is no character: written out, as figures do. */
+const UNSEEN = /[\p{Cc}\p{NChar}\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+
+/** A token's text with its word markers made light, and nothing in it that cannot be seen. */
 export function shownToken(name) {
   if (name === "") return "∅";
-  return name.replace(/^▁$|^Ġ$/u, "␣").replace(/^[▁Ġ]/u, "").replace(/\n/g, "⏎").replace(/^\s+$/u, "␣");
+  const plain = name.replace(/^▁$|^Ġ$/u, "␣").replace(/^[▁Ġ]/u, "").replace(/\n/g, "⏎").replace(/^[^\S\ufeff]+$/u, "␣");
+  return plain.replace(UNSEEN, (sign) => (sign === "\t" ? "\\t" : sign === "\r" ? "\\r" : `\\u{${sign.codePointAt(0).toString(16)}}`));
 }

@@ -4,14 +4,17 @@ import { checkbox, choice, el, explain, fill, number, percent, say, shownToken, 
 import { PARTS, colours, isLight, weightPlace } from "./colours.js";
 import { RebuiltLines, allPieces, argmax, centred, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
 import { change, state, stateNumber } from "./state.js";
-import { Heatmap, thumbnail } from "./heatmap.js";
-import { downloads, matrixRows, matrixSvg } from "./download.js";
-import { liveForm, liveOf } from "./live.js";
+import { Heatmap, thinned, thumbnail } from "./heatmap.js";
+import { downloads, matrixPanel, matrixRows, matrixSvg, panelsSvg, rampPanel } from "./download.js";
+import { questionOf } from "./source.js";
+import { liveForm, liveOf, remember } from "./live.js";
 import { heading, nothing, pieceShares, shareBar, sides, siteName, sitePicker, totals, verdictChip } from "./parts.js";
 import { AVERAGE, samplePicker } from "./samples.js";
 import { codeExamples, sceneOf } from "./scene.js";
 
 const TABLE_CELLS = 10_000;
+/** Rows and columns of a term in a figure. */
+const MOST_IN_TERM = 64;
 
 const SHOWN = [
   ["true", "the model's", "the attention the model itself computed"],
@@ -28,15 +31,43 @@ export async function headView(main, context) {
     return;
   }
   const number = stateNumber("site", report.sites.length - 1);
-  const wanted = state().sample;
-  const isAverage = wanted === AVERAGE || !samples.length;
-  const sample = isAverage ? AVERAGE : stateNumber("sample", samples.length - 1);
   const site = report.sites[number];
-  const data = isAverage
+  const { sample, why } = await chosenSample(context, number);
+  if (!context.isCurrent()) return;
+  if (why) {
+    fill(main, heading(siteName(site)), liveOf(context) && liveForm(context, liveOf(context)), samplePicker(context, null), el("div", { class: "card nothing", id: "not-here", role: "alert" }, el("p", {}, why)));
+    return;
+  }
+  const data = sample === AVERAGE
     ? averageOf((await context.source.averages(context.id))[number])
     : { ...(await context.source.sample(context.id, sample, number)), sentence: samples[sample] };
   if (!context.isCurrent()) return;
   new HeadView(main, context, { site, number, sample, data }).show();
+}
+
+/** The sentence the address means, `{ sample }`; or `{ why }` it is not to be seen: another in its place would be taken for it. */
+async function chosenSample(context, site) {
+  const { samples } = context.entry;
+  const { asked, sample } = state();
+  if (asked) return askedSample(context, asked, site);
+  if (sample === AVERAGE || !samples.length) return { sample: AVERAGE };
+  const number = stateNumber("sample", Infinity);
+  return number < samples.length ? { sample: number } : { why: `This address is of sentence ${number + 1}, and ${samples.length} are here. Choose one above.` };
+}
+
+/** A sentence that a model was asked about, perhaps in another window: it is asked again. */
+async function askedSample(context, asked, site) {
+  const [live, question] = [liveOf(context), questionOf(asked)];
+  const { source, sample, name } = question?.sentence ?? {};
+  const said = source === undefined ? (name === undefined ? `number ${Number(sample) + 1} of its sentences` : `the file “${shownToken(String(name))}”`) : `“${shownToken(String(source))}”`;
+  if (!live) return { why: `This address is of a sentence that a running model was asked about, ${said}. Only a report is here: start crosslens serve with the model, and open the address there.` };
+  if (question && !name && !live.isKnown(context.id, asked)) remember(question);
+  try {
+    const number = await live.find(context.id, asked, site);
+    return number === null ? { why: `This address is of ${said}, which it cannot hold. Choose the file again.` } : { sample: number };
+  } catch (error) {
+    return { why: `This address is of ${said}, about which the model was asked again: ${error.message}` };
+  }
 }
 
 function averageOf(average) {
@@ -90,7 +121,9 @@ class HeadView {
 
   show() {
     const { report, samples } = this.context.entry;
-    this.heatmap = new Heatmap({ label: "Attention. Rows: what the decoder writes. Columns: what it looks at. Arrow keys move, Enter pins.", told: (cell, isPinned) => this.tell(cell, isPinned), speak: (cell) => this.words(cell) });
+    const { rows, columns } = axisNames(this.site);
+    const zoomed = (zoom) => change({ zoom: zoom === 1 ? null : zoom.toFixed(2) }, { isQuiet: true });
+    this.heatmap = new Heatmap({ label: `Attention. Rows: ${rows}. Columns: ${columns}. Arrow keys move, Enter pins.`, zoom: Number(state().zoom) || 1, zoomed, told: (cell, isPinned) => this.tell(cell, isPinned), speak: (cell) => this.words(cell) });
     this.scene = sceneOf(this);
     this.lines = this.axes();
     this.context.onLeave(() => {
@@ -111,14 +144,14 @@ class HeadView {
         el("button", { type: "button", id: "head-next", "aria-label": "next head", onclick: () => previous(this.number + 1) }, "›"))),
       this.verdict(),
       liveOf(this.context) && liveForm(this.context, liveOf(this.context)),
-      samplePicker(samples, this.sample),
+      samplePicker(this.context, this.sample),
       el("div", { class: "head-grid" },
         el("section", { class: "card matrix", "aria-label": "Attention matrix" },
           el("div", { class: "bar" }, el("h2", {}, "Where it looks"), hasTerms && this.showChoice, el("span", { class: "push" }),
             downloads(() => `attention-${this.context.entry.name}-${this.site.kind}-l${this.site.layer}h${this.site.head}-${this.sample}`, {
               figure: () => this.scene?.figure(this.wholePicture(), this.title) ?? matrixSvg({ ...this.wholePicture(), title: this.title }),
               data: () => this.dataOut(), rows: () => matrixRows(this.wholePicture()) })),
-          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site, this.scene) : "Averaged over all sentences, step by step: rows are steps of the decoder, columns steps of the source."),
+          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site, this.scene) : `Averaged over all sentences, step by step. ${stepsHint(this.site)}`),
           this.sentenceBox.element,
           this.scene?.element,
           this.heatmap.element,
@@ -187,8 +220,10 @@ class HeadView {
     const redo = (changes) => {
       quiet(changes);
       this.lines = this.axes();
+      // Of other lines another cell would stand at its place.
+      if ("pin" in changes) this.heatmap.pin = this.heatmap.hover = null;
       this.update();
-      this.tell(null, false);
+      this.tell(this.heatmap.hover ?? this.heatmap.pin, Boolean(this.heatmap.pin));
     };
     return el("div", { class: "bar options" },
       slider("Hide weights below", { min: 0, max: 0.5, step: 0.01, value: this.threshold, id: "threshold", show: (value) => percent(value) }, (value) => {
@@ -227,15 +262,22 @@ class HeadView {
       ["without position", nPieces === 9 ? allPieces(this.data) & ~1 : madeOf(nPieces, [1, 2]), false]];
     this.presets = presets.map(([name, mask, withBias]) => ({ name, mask, withBias, press: el("button", { type: "button", class: "quiet", "data-preset": name, onclick: () => this.choose(mask, withBias) }, name) }));
     const live = liveOf(this.context);
-    const again = live && el("div", { class: "again" }, el("button", { type: "button", id: "rerun", onclick: () => this.rerun(live) }, "decode again with these terms"), this.again = el("output", { "aria-live": "polite" }));
+    const again = live && el("div", { class: "again" }, el("button", { type: "button", id: "rerun", onclick: () => this.rerun(live) }, "decode again with these terms"), this.again = el("output", { "aria-live": "polite" }), this.otherComponents(live));
     return el("section", { class: "card terms", "aria-label": "Terms of the score" },
-      el("h2", {}, nPieces === 9 ? "Why it looks there: nine terms" : "Why it looks there: six parts"),
+      el("div", { class: "bar" }, el("h2", {}, nPieces === 9 ? "Why it looks there: nine terms" : "Why it looks there: six parts"),
+        downloads(() => `terms-${this.context.entry.name}-${this.site.kind}-l${this.site.layer}h${this.site.head}-${this.sample}`, { figure: () => this.termsFigure(), rows: () => this.termRows() })),
       el("p", { class: "muted small" }, "The score is their sum. Press one to switch it off; the softmax is rebuilt at once."),
       el("div", { class: "term-grid", role: "group", "aria-label": "Terms: rows are parts of the query, columns parts of the key" }, grid),
       bias && el("div", { class: "term-bias" }, button(nPieces, "bias of positions"), el("span", { class: "muted" }, "bias of positions")),
       el("div", { class: "presets", role: "group", "aria-label": "Choose terms" }, el("span", { class: "muted" }, "keep"), this.presets.map(({ press }) => press)),
       this.readout,
       again);
+  }
+
+  /** A model is run with the components it was opened with; the sentences of a job's report are split by others. */
+  otherComponents(live) {
+    if (live.isOwn(this.context.id) || live.asked(this.context.id, this.sample) !== undefined) return null;
+    return el("p", { class: "muted small", id: "other-components" }, "Decoded with terms by the components the model was opened with, not by those of this report, which were fitted on other sentences: the terms switched off are near those pictured, not the same.");
   }
 
   toggle(piece, name) {
@@ -371,6 +413,32 @@ class HeadView {
     for (const { canvas, piece } of this.buttons) thumbnail(canvas, list[piece], "signed", most, nShown);
   }
 
+  /** All terms as one figure, on one scale; large ones thinned out. */
+  termsFigure() {
+    const list = this.pieces();
+    const most = list.reduce((sum, matrix) => Math.max(sum, largest(matrix.values)), 1e-9);
+    const shares = pieceShares(this.site) ?? [];
+    const scale = { kind: "signed", largest: most, threshold: 0 };
+    const panels = list.map((matrix, piece) => matrixPanel({ ...scale, matrix: thinned(matrix, MOST_IN_TERM), rows: [], columns: [],
+      title: `${this.pieceName(piece)}: ${percent(piece === this.data.nPieces ? this.site.shares?.position_bias : shares[piece])}` }, true));
+    return panelsSvg(`Terms of the score · ${this.title}`, [...panels, rampPanel({ ...scale, caption: "above or below the mean of a row" })], 3);
+  }
+
+  /** The same as a table: a line for every cell. */
+  termRows() {
+    const { rows, columns } = this.lines;
+    const list = this.pieces();
+    const head = ["row", "column", ...list.map((_, piece) => this.pieceName(piece))];
+    return [head, ...rows.flatMap((line, row) => columns.map((column, place) => [line.text, column.text, ...list.map(({ values }) => values[row * columns.length + place])]))];
+  }
+
+  pieceName(piece) {
+    const { nPieces } = this.data;
+    if (piece === nPieces) return "bias of positions";
+    const [query, key] = piecePartsOf(nPieces, piece);
+    return nPieces === 9 ? `${PARTS[query].name} × ${PARTS[key].name}` : query === null ? `key: ${PARTS[key].name}` : `query: ${PARTS[query].name}`;
+  }
+
   fillReadout() {
     const close = this.rebuiltLines.closeness();
     const nOn = this.buttons.filter(({ isOn }) => isOn()).length;
@@ -434,14 +502,8 @@ class HeadView {
 
   /** The terms of one score, above or below the mean of its row. */
   bars(at) {
-    const { nPieces } = this.data;
     const values = this.pieces().map(({ values: list }, piece) => ({ piece, value: list[at] }));
     const most = Math.max(1e-9, ...values.map(({ value }) => Math.abs(value)));
-    const name = (piece) => {
-      if (piece === nPieces) return "bias of positions";
-      const [query, key] = piecePartsOf(nPieces, piece);
-      return nPieces === 9 ? `${PARTS[query].name} × ${PARTS[key].name}` : query === null ? `key: ${PARTS[key].name}` : `query: ${PARTS[query].name}`;
-    };
     const total = values.reduce((sum, { value }) => sum + value, 0);
     const { css } = colours().signed;
     return el("div", { class: "bars" },
@@ -449,8 +511,8 @@ class HeadView {
       [...values].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).map(({ piece, value }) => {
         const width = `${(50 * Math.abs(value)) / most}%`;
         const isOn = this.buttons.find((button) => button.piece === piece).isOn();
-        return el("div", { class: isOn ? "bar-row" : "bar-row off" }, el("span", { class: "bar-name" }, name(piece)),
-          el("span", { class: "bar-track", "aria-hidden": "true" }, el("span", { class: "bar-fill", style: { width, left: value < 0 ? `calc(50% - ${width})` : "50%", background: css[value < 0 ? 20 : 235] } })),
+        return el("div", { class: isOn ? "bar-row" : "bar-row off" }, el("span", { class: "bar-name" }, this.pieceName(piece)),
+          el("span", { class: "bar-track", "aria-hidden": "true" }, el("span", { class: "bar-fill", style: { width, left: value < 0 ? `calc(50% - ${width})` : "50%", background: css[value < 0 ? 20 : css.length - 21] } })),
           el("span", { class: "bar-value" }, number(value)));
       }));
   }
@@ -479,7 +541,8 @@ class HeadView {
     }
     const { matrix, kind } = this.wholePicture();
     const name = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
-    fill(this.asTable, table("Rows: what is written. Columns: what is looked at.", ["", ...columns.map(name)], rows.map((line, row) =>
+    const axes = axisNames(this.site);
+    fill(this.asTable, table(`Rows: ${axes.rows}. Columns: ${axes.columns}.`, ["", ...columns.map(name)], rows.map((line, row) =>
       [name(line), ...Array.from({ length: columns.length }, (_, column) => {
         const value = matrix.values[row * columns.length + column];
         return kind === "weights" ? percent(value) : number(value, 2);
@@ -518,6 +581,19 @@ function sentenceCase(text) {
 function largestOf({ values, nRows, nColumns }, nShown) {
   if (nShown === nColumns) return largest(values);
   return Array.from({ length: nRows }, (_, row) => largest(values.subarray(row * nColumns, row * nColumns + nShown))).reduce((a, b) => Math.max(a, b), 0);
+}
+
+/** What rows and columns of a head's matrix are. */
+function axisNames(site) {
+  const { queries, keys } = sides(site);
+  return { rows: queries === "source" ? "a source token" : "what the decoder writes", columns: keys === "source" ? "the source tokens looked at" : "the tokens read so far" };
+}
+
+/** The same where sentences are averaged step by step. */
+function stepsHint(site) {
+  const side = (name) => (name === "source" ? "steps of the source" : "steps of the decoder");
+  const { queries, keys } = sides(site);
+  return `Rows are ${side(queries)}, columns ${side(keys)}.`;
 }
 
 function axesHint(site, scene) {

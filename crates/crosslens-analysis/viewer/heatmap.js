@@ -24,12 +24,16 @@ export function painter(kind, largest, threshold = 0) {
   return { place: (value) => (value < threshold ? 0 : weightPlace(value * scale)), ramp: weights };
 }
 
+/** What the numbers at the ends of a ramp are: `[least, most]`. */
+export function rampEnds({ kind, isShare, largest }) {
+  const most = isShare || kind === "weights" ? `${Number((100 * largest).toPrecision(2))} %` : largest.toPrecision(2);
+  return [kind === "signed" ? `−${most}` : isShare || kind === "weights" ? "0 %" : "0", most];
+}
+
 export class Heatmap {
-  /** `told(cell, isPinned)` hears of the cell under the pointer or cursor, null for none; `speak(cell)` gives its words. */
-  constructor({ label, told, speak, most = 0.66 }) {
-    this.told = told;
-    this.speak = speak;
-    this.most = most;
+  /** `told(cell, isPinned)` hears of the cell under the pointer or cursor, null for none; `speak(cell)` gives its words; `zoomed(zoom)` hears of that. */
+  constructor({ label, told, speak, zoom = 1, zoomed = () => {}, most = 0.66 }) {
+    Object.assign(this, { told, speak, zoomed, most });
     this.canvas = el("canvas", {});
     this.spacer = el("div", { class: "heat-spacer" }, this.canvas);
     this.scroller = el("div", { class: "heat-scroll" }, this.spacer);
@@ -43,7 +47,7 @@ export class Heatmap {
     this.scroller.setAttribute("aria-label", label);
     this.hover = this.pin = null;
     this.column = null;
-    this.zoom = 1;
+    this.zoom = within(zoom);
     this.data = null;
     this.scratch = document.createElement("canvas");
     this.scroller.addEventListener("scroll", () => this.request());
@@ -82,8 +86,9 @@ export class Heatmap {
   }
 
   setZoom(zoom) {
-    this.zoom = Math.min(12, Math.max(1, zoom));
+    this.zoom = within(zoom);
     this.layout();
+    this.zoomed(this.zoom);
   }
 
   measure(context) {
@@ -363,11 +368,10 @@ export class Heatmap {
     const { kind, largest, caption } = this.data;
     const { weights, signed } = colours();
     const css = kind === "signed" ? signed.css : weights.css;
-    const stops = css.filter((_, place) => place % 15 === 0);
+    const stops = css.filter((_, place) => place % 16 === 0);
     const bar = el("span", { class: "heat-bar", "aria-hidden": "true" });
     bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    const most = this.isShare() ? `${Number((100 * largest).toPrecision(2))} %` : largest.toPrecision(2);
-    const least = kind === "signed" ? `−${most}` : this.isShare() ? "0 %" : "0";
+    const [least, most] = rampEnds({ kind, isShare: this.isShare(), largest });
     this.legend.replaceChildren(el("span", {}, least), bar, el("span", {}, most), el("span", { class: "heat-caption" }, caption ?? ""));
   }
 
@@ -444,6 +448,11 @@ export class Heatmap {
   }
 }
 
+/** A zoom that cells can have. */
+function within(zoom) {
+  return Math.min(12, Math.max(1, zoom));
+}
+
 /** The size of the page's letters, which grows with the screen. */
 function letter() {
   return parseFloat(getComputedStyle(document.body).fontSize) || 15;
@@ -469,20 +478,27 @@ export function cut(context, text, room) {
 /** Largest side of a small picture. */
 const SMALL = 192;
 
+/** Every so many rows and columns of a matrix, or of its first `nShown` columns, that at most `most` of each are left. */
+export function thinned(matrix, most, nShown = matrix.nColumns) {
+  const stride = (n) => Math.max(1, Math.ceil(n / most));
+  const [across, down] = [stride(nShown), stride(matrix.nRows)];
+  if (across === 1 && down === 1 && nShown === matrix.nColumns) return matrix;
+  const [nColumns, nRows] = [Math.ceil(nShown / across), Math.ceil(matrix.nRows / down)];
+  const values = new Float32Array(nRows * nColumns);
+  for (let row = 0; row < nRows; row += 1) {
+    for (let column = 0; column < nColumns; column += 1) values[row * nColumns + column] = matrix.values[row * down * matrix.nColumns + column * across];
+  }
+  return { values, nRows, nColumns };
+}
+
 /** A matrix, or its first `nShown` columns, as a small picture, one pixel a cell; large ones are thinned out. */
 export function thumbnail(canvas, matrix, kind, largest, nShown = matrix.nColumns) {
   const { place, ramp } = painter(kind, largest);
-  const stride = (n) => Math.max(1, Math.ceil(n / SMALL));
-  const [across, down] = [stride(nShown), stride(matrix.nRows)];
-  const [width, height] = [Math.ceil(nShown / across), Math.ceil(matrix.nRows / down)];
+  const { values, nRows: height, nColumns: width } = thinned(matrix, SMALL, nShown);
   if (!width || !height) return;
   const image = new ImageData(width, height);
   const out = new Uint32Array(image.data.buffer);
-  for (let row = 0; row < height; row += 1) {
-    for (let column = 0; column < width; column += 1) {
-      out[row * width + column] = ramp.pixels[place(matrix.values[row * down * matrix.nColumns + column * across])];
-    }
-  }
+  for (let at = 0; at < out.length; at += 1) out[at] = ramp.pixels[place(values[at])];
   if (canvas.width !== width) canvas.width = width;
   if (canvas.height !== height) canvas.height = height;
   canvas.getContext("2d").putImageData(image, 0, 0);

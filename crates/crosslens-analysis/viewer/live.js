@@ -1,6 +1,6 @@
 // What only a running model can do: explain a sentence somebody types, and explain itself anew on many.
 
-import { checkbox, el, explain, fill, say, select } from "./dom.js";
+import { checkbox, el, explain, fill, say, select, shownToken } from "./dom.js";
 import { change, stateNumber } from "./state.js";
 
 /** What the form held before the page was drawn anew. */
@@ -12,6 +12,17 @@ const jobPlace = el("div", { class: "job" });
 /** What the model behind a report can do, or null where none is running. */
 export function liveOf({ source, id }) {
   return source.live && source.reports()[id].live ? source.live : null;
+}
+
+/** Lets the form hold a question that came with the address. */
+export function remember({ sentence: { source, target, sample }, feeding, estimator }) {
+  if (source !== undefined) Object.assign(typed, { source: wordsOf(source), target: wordsOf(target ?? "") });
+  if (sample !== undefined) typed.sample = sample;
+  Object.assign(typed, { feeding, estimator });
+}
+
+function wordsOf(words) {
+  return Array.isArray(words) ? words.join(" ") : words;
 }
 
 /** A form to ask the model; explains a sentence and shows it. */
@@ -26,11 +37,13 @@ export function liveForm(context, live) {
     try {
       const feeding = asks.feeding ? typed.feeding : "own";
       const site = stateNumber("site", context.entry.report.sites.length - 1);
-      const sample = await live.explain(context.id, sentence, { feeding, estimator: typed.estimator }, site);
-      change({ view: "head", sample, pin: null });
+      const number = await live.explain(context.id, { sentence, feeding, estimator: typed.estimator }, site);
+      change({ view: "head", sample: null, asked: live.asked(context.id, number), pin: null });
       say("the sentence is explained");
+      return true;
     } catch (error) {
       fill(said, error.message);
+      return false;
     }
   };
   const submit = (event) => {
@@ -38,7 +51,12 @@ export function liveForm(context, live) {
     ask({ source: typed.source, ...(typed.target.trim() ? { target: typed.target } : {}) });
   };
   const number = el("input", { type: "number", id: "live-sample", min: 0, max: 4294967295, value: typed.sample, "aria-label": `Number of a sentence of the ${asks.take}`, oninput: (event) => { typed.sample = Number(event.target.value) || 0; } });
-  const next = () => ask({ sample: typed.sample }).then(() => { typed.sample += 1; });
+  const next = async () => {
+    const sample = typed.sample;
+    // The form is drawn anew with the answer, and then shows the number to come.
+    typed.sample += 1;
+    if (!(await ask({ sample }))) typed.sample = sample;
+  };
   return el("section", { class: "card live", "aria-label": "Ask the model" },
     asks.files ? fileForm(asks.files, ask, said) : el("form", { class: "typed", onsubmit: submit }, text("source", `source ${what}`), text("target", `target ${what} (optional)`), el("button", { type: "submit", id: "live-explain" }, "explain")),
     el("div", { class: "bar" },
@@ -63,7 +81,7 @@ function fileForm(kind, ask, said) {
     const [file] = choose.files;
     if (!file) return fill(said, `choose a ${kind} first`);
     if (file.size > MOST_BYTES) return fill(said, `the file has ${(file.size / 1e6).toFixed(1)} MB, and at most ${MOST_BYTES / 1e6} are taken`);
-    return ask({ file: base64(new Uint8Array(await file.arrayBuffer())) });
+    return ask({ file: base64(new Uint8Array(await file.arrayBuffer())), name: file.name });
   };
   return el("form", { class: "typed", onsubmit: submit }, choose, el("button", { type: "submit", id: "live-explain" }, "explain"));
 }
@@ -79,7 +97,7 @@ function knownWords(context, live) {
   const details = explain("Words it knows", place);
   details.addEventListener("toggle", async () => {
     const { words } = await live.model(context.id);
-    fill(place, "source: ", words.source.join(" "), el("br"), "target: ", words.target.join(" "));
+    fill(place, "source: ", words.source.map(shownToken).join(" "), el("br"), "target: ", words.target.map(shownToken).join(" "));
   }, { once: true });
   return details;
 }

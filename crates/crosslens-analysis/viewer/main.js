@@ -94,8 +94,8 @@ function navigation(source, id, chosen, hasAtlas) {
 
 /** What stays when one goes from view to view. */
 function keptState() {
-  const { report, site, sample } = state();
-  return { report, site, sample };
+  const { report, site, sample, asked } = state();
+  return { report, site, sample, asked };
 }
 
 function footer({ report }) {

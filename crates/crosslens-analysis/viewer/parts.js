@@ -86,6 +86,11 @@ export function partLegend() {
     el("li", { title }, el("span", { class: "swatch", style: { background: colours().parts[part] } }), name)));
 }
 
+/** The same for a figure: `[colour, text]` by part. */
+export function partItems() {
+  return PARTS.map(({ name }, part) => [colours().parts[part], name]);
+}
+
 /** A choice of heads. */
 export function sitePicker(sites, chosen, change, label = "Head") {
   return select(label, sites.map((site, place) => [place, `${siteName(site)} (${site.verdict.label})`]), chosen, (value) => change(Number(value)));

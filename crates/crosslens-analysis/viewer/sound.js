@@ -112,7 +112,7 @@ export class Sound {
   label() {
     const { from, to } = this.wanted();
     const line = this.row === null ? null : this.view.lines.rows[this.row];
-    const name = this.word?.text.trim() ?? (line && shownToken(line.text));
+    const name = (this.word ? shownToken(this.word.text.trim()) : line && shownToken(line.text));
     fill(this.button, this.isPlaying ? "■ stop" : "▶ play");
     this.button.setAttribute("aria-label", this.isPlaying ? "stop" : `play ${seconds(from, 2)} to ${seconds(to, 2)}`);
     Object.assign(this.said.dataset, { from, to });
@@ -255,7 +255,7 @@ export class Sound {
       context.fillRect(from + 0.5, WORDS - 3, Math.max(1, to - from - 1), 2);
       context.font = fontOf(11.5, isIt);
       context.fillStyle = isIt || !this.word ? scheme.ink : scheme.muted;
-      const [text, room] = [word.text.trim(), to - from - 2];
+      const [text, room] = [shownToken(word.text.trim()), to - from - 2];
       // A letter and dots say nothing.
       if (isIt || room >= LEAST_WORD || context.measureText(text).width <= room) context.fillText(isIt ? text : cut(context, text, room), (from + to) / 2, (WORDS - 4) / 2);
     }

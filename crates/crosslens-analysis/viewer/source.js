@@ -11,8 +11,14 @@
 //   live                         null, or what only a running model can do, of reports whose summary says `live`:
 //       asks(id)                               how it can be asked, at once: { take, sentences, fitted, feeding, words }
 //       model(id)                              a promise of the model: { name, task, words, … }
-//       explain(id, sentence, options, site)   a promise of the number of a new sentence, `{ source, target }` or `{ sample }`: it joins
-//                                              the report's samples; one head is asked for now, others when they are looked at
+//       explain(id, question, site)            a promise of the number of a new sentence: it joins the report's samples; one head is asked
+//                                              for now, others when they are looked at. A question is { sentence, feeding, estimator }, its
+//                                              sentence `{ source, target }`, `{ sample }` or `{ file, name }`
+//       asked(id, number)                      what the address says of the question behind a sentence; undefined for those of the report
+//       find(id, asked, site)                  a promise of the number of the sentence an address asks about, asked again if need be; null
+//                                              where it cannot be, since a file is too long for an address
+//       isKnown(id, asked)                     whether it was asked already
+//       isOwn(id)                              whether questions are answered by the components of this report
 //       rerun(id, number, site, { off, bias })   a promise of { predicted }: decodes again without the pieces whose bits are set in `off`
 //       startJob(id, options), watchJob(job, told), cancelJob(job)    explain the whole model anew; the last told is how it ended
 //
@@ -70,11 +76,15 @@ class StaticSource {
 /** Asks a server. */
 class LiveSource {
   constructor(title, api) {
-    Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map(), hasClaims: false });
+    Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map(), numbers: new Map(), hasClaims: false });
     this.live = {
       asks: (id) => this.list[id].asks,
       model: (id) => this.once(`models/${this.list[id].of}`, (response) => response.json()),
-      explain: (id, sentence, options, site) => this.explain(id, { sentence, ...options }, site),
+      explain: (id, question, site) => this.explain(id, question, site),
+      asked: (id, number) => this.asked(id, number),
+      find: (id, asked, site) => this.find(id, asked, site),
+      isKnown: (id, asked) => this.numbers.has(`${id} ${asked}`),
+      isOwn: (id) => this.list.findIndex(({ of }) => of === this.list[id].of) === id,
       rerun: (id, number, site, { off, bias }) => this.rerun(id, number, site, off, bias),
       startJob: (id, options) => this.post("jobs", { model: this.list[id].of, ...options }),
       watchJob: (job, told) => this.watchJob(job, told),
@@ -82,19 +92,43 @@ class LiveSource {
     };
   }
 
-  /** A sentence typed here is kept here: the server forgets it at once. */
-  async explain(id, question, site) {
+  /** A sentence asked about here is kept here: the server forgets it at once. The same question again is the same sentence. */
+  explain(id, question, site) {
+    if (question.sentence.file) return this.askNew(id, question, site);
+    const key = `${id} ${addressOf(question)}`;
+    if (!this.numbers.has(key)) {
+      const number = this.askNew(id, question, site);
+      number.catch(() => this.numbers.delete(key));
+      this.numbers.set(key, number);
+    }
+    return this.numbers.get(key);
+  }
+
+  async askNew(id, question, site) {
     const answer = await this.askAt(id, question, site);
     const { samples } = await this.report(id);
     const number = samples.push(answer.sample) - 1;
     this.questions.set(`${id}/${number}`, question);
     this.cache.set(`typed/${id}/${number}/${site}`, Promise.resolve(answer));
+    if (question.sentence.file) this.numbers.set(`${id} ${this.asked(id, number)}`, Promise.resolve(number));
     return number;
+  }
+
+  asked(id, number) {
+    const question = this.questions.get(`${id}/${number}`);
+    return question && addressOf(question, Number(number));
+  }
+
+  async find(id, asked, site) {
+    const known = this.numbers.get(`${id} ${asked}`);
+    if (known) return known;
+    const question = questionOf(asked);
+    return question && !question.sentence.name ? this.explain(id, question, site) : null;
   }
 
   /** The answer to a question at one head: a model may have hundreds. */
   askAt(id, question, site) {
-    return this.post(`models/${this.list[id].of}/explain`, { ...question, sites: [site] });
+    return this.post(`models/${this.list[id].of}/explain`, { ...wireOf(question), sites: [site] });
   }
 
   /** A typed sentence at one head. */
@@ -116,7 +150,7 @@ class LiveSource {
     const sentence = this.list[id].asks?.files ? { sample: place } : { source, ...(target ? { target } : {}) };
     const ofReport = { sentence, estimator: report.components.estimator };
     const pieces = Array.from({ length: 9 }, (_, piece) => piece).filter((piece) => (off >> piece) & 1);
-    return this.post(`models/${this.list[id].of}/rerun`, { ...(this.questions.get(`${id}/${number}`) ?? ofReport), site, off: pieces, bias });
+    return this.post(`models/${this.list[id].of}/rerun`, { ...wireOf(this.questions.get(`${id}/${number}`) ?? ofReport), site, off: pieces, bias });
   }
 
   watchJob(job, told) {
@@ -183,6 +217,26 @@ class LiveSource {
     const { error } = await response.json().catch(() => ({}));
     throw new Error(error ?? `the server answers ${response.status}`);
   }
+}
+
+/** A question as an address holds it, its fields in one order. Of a file its name stands there, and which sentence of this page it is. */
+function addressOf({ sentence: { source, target, sample, file, name }, feeding, estimator }, number) {
+  return JSON.stringify(file ? { name, number, feeding, estimator } : { source, target, sample, feeding, estimator });
+}
+
+/** The question an address holds; null if that is not what it is. */
+export function questionOf(asked) {
+  try {
+    const { source, target, sample, name, feeding = "own", estimator = "paper" } = JSON.parse(asked);
+    return { sentence: { source, target, sample, name }, feeding, estimator };
+  } catch {
+    return null;
+  }
+}
+
+/** A question as the server takes it. */
+function wireOf({ sentence: { source, target, sample, file }, ...options }) {
+  return { sentence: { source, target, sample, file }, ...options };
 }
 
 /** What the page was made for: a server if its index names one, else what stands in it. */

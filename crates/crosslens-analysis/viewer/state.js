@@ -1,4 +1,5 @@
-// What is shown, kept in the address so that it can be sent to somebody: `#view=head&site=3&sample=1`.
+// What is shown, kept in the address so that it can be sent to somebody: `#view=head&site=3&sample=1`. A sentence that a model was asked
+// about is no number of a report: `asked` holds the question instead, to be asked again.
 //
 // The state is kept here and the address follows, a moment later: browsers refuse to change it too often, and pages inside other pages may
 // not change it at all.
@@ -23,7 +24,8 @@ export function stateNumber(name, most) {
 
 /** Changes some of the state. `isQuiet` leaves the page as it is; `isStep` makes the browser's back button return here. */
 export function change(changes, { isQuiet = false, isStep = false } = {}) {
-  const next = hashOf({ ...state(), ...changes });
+  // Another sentence is another question.
+  const next = hashOf({ ...state(), ...("sample" in changes ? { asked: null } : {}), ...changes });
   if (next !== hash) {
     if (isStep) write();
     hash = next;

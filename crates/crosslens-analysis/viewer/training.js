@@ -4,8 +4,8 @@ import { el, explain, fill, number, percent, slider, svg, table } from "./dom.js
 import { PARTS, colours } from "./colours.js";
 import { change, state, stateNumber } from "./state.js";
 import { Heatmap } from "./heatmap.js";
-import { downloads, elementSvg } from "./download.js";
-import { heading, nothing, partLegend, siteName, sitePicker, totalsOf } from "./parts.js";
+import { downloads, elementPanel, matrixPanel, panelsSvg } from "./download.js";
+import { heading, nothing, partItems, partLegend, siteName, sitePicker, totalsOf } from "./parts.js";
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [560, 230, 48, 30, 14, 14];
 
@@ -67,10 +67,13 @@ export function trainingView(main, context) {
       heat.show({ matrix: { values: Float32Array.from(average.flat()), nRows, nColumns }, ...heat.lines, kind: "weights", largest: 1, threshold: 0, caption: "average attention by step" });
     }
   };
+  const figure = () => panelsSvg(`Training of ${context.entry.name}`, [
+    ...charts.map((chart) => elementPanel(chart.element, chart.title, chart.items)),
+    ...(heat?.data ? [matrixPanel({ ...heat.data, title: `Average attention after ${steps[Number(input.value)]} updates` })] : [])], 2);
   const keys = ["step", "loss", "train_loss", "word_accuracy", "phrase_accuracy"];
   fill(main,
     heading("Training", downloads(() => `training-${context.entry.name}`, {
-      figure: () => elementSvg(charts[0].element), data: () => ({ training, timeline }), rows: () => [keys, ...curves.map((point) => keys.map((key) => point[key] ?? ""))] })),
+      figure, data: () => ({ training, timeline }), rows: () => [keys, ...curves.map((point) => keys.map((key) => point[key] ?? ""))] })),
     el("p", { class: "lead" }, points.length ? "Move the slider to replay how attention formed." : "How loss and accuracy went; move the slider to read them off."),
     el("div", { class: "bar scrub" }, play, scrub, report.sites.length > 1 && points.length > 0 && sitePicker(report.sites, site, (chosen) => change({ site: chosen }))),
     readout,
@@ -121,8 +124,9 @@ function lineChart(title, points, series, { isLog = false, most, isShare = false
   root.append(line);
   root.setAttribute("role", "img");
   root.setAttribute("aria-label", `${title} over updates; the table below has the numbers`);
-  const legend = el("ul", { class: "legend" }, used.map(([, text], place) => el("li", {}, el("span", { class: "swatch", style: { background: paint[place] } }), text)));
-  return { title, element: root, legend, mark };
+  const items = used.map(([, text], place) => [paint[place], text]);
+  const legend = el("ul", { class: "legend" }, items.map(([colour, text]) => el("li", {}, el("span", { class: "swatch", style: { background: colour } }), text)));
+  return { title, element: root, legend, items, mark };
 }
 
 function powers(low, high) {
@@ -148,5 +152,5 @@ function shareChart(title, points, shares) {
   root.append(line);
   root.setAttribute("role", "img");
   root.setAttribute("aria-label", `${title} by checkpoint`);
-  return { title, element: root, legend: partLegend(), mark };
+  return { title, element: root, legend: partLegend(), items: partItems(), mark };
 }

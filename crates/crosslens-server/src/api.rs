@@ -17,7 +17,7 @@ use hyper::{Request, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::guard::{Guard, Pass};
 use crate::jobs::{Job, Jobs, in_words};
@@ -28,6 +28,8 @@ use crate::{Limits, viewer};
 
 /// The description of the API, as it is served.
 pub(crate) const OPENAPI: &str = include_str!("../../../docs/openapi.json");
+/// What a report is, to which that description refers.
+const REPORT_SCHEMA: &str = include_str!("../../../docs/report.schema.json");
 
 /// What all requests share.
 pub(crate) struct State {
@@ -106,17 +108,18 @@ where
         Route::Page => Ok(whole(StatusCode::OK, "text/html; charset=utf-8", state.page.clone())),
         Route::ViewerFile => viewer::file(found.values[0]),
         Route::OpenApi => Ok(whole(StatusCode::OK, "application/json", Bytes::from_static(OPENAPI.as_bytes()))),
+        Route::ReportSchema => Ok(whole(StatusCode::OK, "application/json", Bytes::from_static(REPORT_SCHEMA.as_bytes()))),
         Route::Models => Ok(models(&state)),
         Route::Model => Ok(json(StatusCode::OK, &model_view(found.number(0)?, model(&state, &found)?, true))),
         Route::Explain => {
-            let live = live(&state, &found)?;
+            let (live, place) = (live(&state, &found)?, place(&state)?);
             let request = read_at_most(state.limits.of_question(&live), &head, body).await?;
-            explain(&state, live, found.number(0)?, request).await
+            explain(&state, place, live, found.number(0)?, request).await
         }
         Route::Rerun => {
-            let live = live(&state, &found)?;
+            let (live, place) = (live(&state, &found)?, place(&state)?);
             let request = read_at_most(state.limits.of_question(&live), &head, body).await?;
-            rerun(&state, live, request).await
+            rerun(&state, place, live, request).await
         }
         Route::Reports => Ok(reports(&state)),
         Route::Report => Ok(whole(StatusCode::OK, "application/json", report(&state, &found)?.json.clone())),
@@ -136,7 +139,16 @@ where
             Ok(json(StatusCode::OK, &job.view()))
         }
         #[cfg(test)]
-        Route::Panic if head.uri.query() == Some("work") => work(&state, || panic!("asked for by a test")).await,
+        Route::Panic if head.uri.query() == Some("work") => work(&state, place(&state)?, || panic!("asked for by a test")).await,
+        #[cfg(test)]
+        Route::Panic if head.uri.query() == Some("sleep") => {
+            let nap = state.limits.request_time * 3;
+            let slept = move || {
+                std::thread::sleep(nap);
+                Ok(json(StatusCode::OK, &"slept"))
+            };
+            work(&state, place(&state)?, slept).await
+        }
         #[cfg(test)]
         Route::Panic => panic!("asked for by a test"),
     }
@@ -182,10 +194,18 @@ where
     serde_json::from_slice(&bytes).map_err(|error| Refusal::bad(format!("the body is not what is expected here: {error}")))
 }
 
-/// Does work that keeps a core busy, when it is its turn.
-async fn work(state: &State, work: impl FnOnce() -> Result<Reply, Refusal> + Send + 'static) -> Result<Reply, Refusal> {
+/// A place for a question. It is taken before the question is read, so that no more of them than wait or are worked on lie in memory.
+fn place(state: &State) -> Result<OwnedSemaphorePermit, Refusal> {
     let busy = |_| Refusal::busy("too many questions at once; ask again in a moment");
-    let place = Arc::clone(&state.places).try_acquire_owned().map_err(busy)?;
+    Arc::clone(&state.places).try_acquire_owned().map_err(busy)
+}
+
+/// Does work that keeps a core busy, when it is its turn.
+async fn work(
+    state: &State,
+    place: OwnedSemaphorePermit,
+    work: impl FnOnce() -> Result<Reply, Refusal> + Send + 'static,
+) -> Result<Reply, Refusal> {
     let turn = Arc::clone(&state.working).acquire_owned().await.map_err(|_| Refusal::broken())?;
     let done = tokio::task::spawn_blocking(move || {
         let _held = (place, turn);
@@ -396,7 +416,13 @@ fn site_views(samples: &Samples, sites: Option<&[usize]>, verdicts: &[Verdict]) 
     sample.shapes.iter().enumerate().map(view).collect()
 }
 
-async fn explain(state: &State, live: Arc<LiveModel>, id: usize, request: ExplainRequest) -> Result<Reply, Refusal> {
+async fn explain(
+    state: &State,
+    place: OwnedSemaphorePermit,
+    live: Arc<LiveModel>,
+    id: usize,
+    request: ExplainRequest,
+) -> Result<Reply, Refusal> {
     let ExplainRequest { sentence, feeding, estimator, sites } = request;
     let asked = sentence.asked()?;
     let own = state.library.models.get(id).and_then(|model| state.library.report(model.report));
@@ -408,7 +434,7 @@ async fn explain(state: &State, live: Arc<LiveModel>, id: usize, request: Explai
         let words = live.word_of(&samples);
         Ok(json(StatusCode::OK, &Explanation { sample, estimator: estimator.name(), words, sites }))
     };
-    work(state, explained).await
+    work(state, place, explained).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -432,7 +458,7 @@ fn yes() -> bool {
     true
 }
 
-async fn rerun(state: &State, live: Arc<LiveModel>, request: RerunRequest) -> Result<Reply, Refusal> {
+async fn rerun(state: &State, place: OwnedSemaphorePermit, live: Arc<LiveModel>, request: RerunRequest) -> Result<Reply, Refusal> {
     let RerunRequest { sentence, feeding, estimator, site, off, bias } = request;
     let asked = sentence.asked()?;
     let sites = &live.subject().description().sites;
@@ -447,7 +473,7 @@ async fn rerun(state: &State, live: Arc<LiveModel>, request: RerunRequest) -> Re
         let rerun = live.rerun(&asked, feeding.into(), estimator.into(), site, subset).map_err(|error| refused(&error))?;
         Ok(json(StatusCode::OK, &json!({ "predicted": rerun.predicted, "before": rerun.before, "loss": rerun.loss })))
     };
-    work(state, decoded).await
+    work(state, place, decoded).await
 }
 
 /// What the client can mend is 422; the rest is the server's.

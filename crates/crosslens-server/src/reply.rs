@@ -2,8 +2,10 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
+use crosslens_lab::analysis::page::live_policy;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -120,20 +122,22 @@ pub(crate) fn events(events: mpsc::Receiver<Bytes>) -> Reply {
     reply
 }
 
-/// Requests may go to the server itself, pictures may be made in the page, and nothing else is allowed.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data: blob:; connect-src 'self'; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'";
+/// What a page of this server may load, and that no other page may show it within itself.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let policy = format!("{}; frame-ancestors 'none'", live_policy());
+    HeaderValue::try_from(policy).expect("a policy is plain text: tested")
+});
 
 /// Headers every answer has.
 pub(crate) fn with_safe_headers(mut reply: Reply) -> Reply {
     let safe = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
         (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ];
+    reply.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY.clone());
     for (name, value) in safe {
         reply.headers_mut().insert(name, HeaderValue::from_static(value));
     }

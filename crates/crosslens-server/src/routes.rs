@@ -10,6 +10,7 @@ pub(crate) enum Route {
     Page,
     ViewerFile,
     OpenApi,
+    ReportSchema,
     Models,
     Model,
     Explain,
@@ -31,6 +32,7 @@ pub(crate) enum Route {
 pub(crate) const ROUTES: &[(Method, &str, Route)] = &[
     (Method::GET, "/", Route::Page),
     (Method::GET, "/api/openapi.json", Route::OpenApi),
+    (Method::GET, "/api/report.schema.json", Route::ReportSchema),
     (Method::GET, "/api/models", Route::Models),
     (Method::GET, "/api/models/{id}", Route::Model),
     (Method::POST, "/api/models/{id}/explain", Route::Explain),

@@ -1,9 +1,8 @@
 //! The page and its modules, as the browser loads them.
 
-use crosslens_lab::analysis::page::files;
+use crosslens_lab::analysis::page::{files, live_index};
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use serde_json::json;
 
 use crate::reply::{Refusal, Reply, whole};
 
@@ -11,7 +10,7 @@ const MAIN: &str = "<script type=\"module\"";
 
 /// The page, told where its data are.
 pub(crate) fn page(title: &str) -> Bytes {
-    let index = json!({ "title": title, "api": "api/", "reports": [] }).to_string().replace('<', "\\u003c");
+    let index = live_index(title, "api/");
     let block = format!("<script type=\"application/json\" id=\"crosslens-index\">{index}</script>\n{MAIN}");
     let page = files().into_iter().find(|file| file.name == "index.html").map_or("", |file| file.text);
     page.replacen(MAIN, &block, 1).into()

@@ -7,6 +7,7 @@
 //! weights, t in 0..1      L falls from 0.985 to 0.305 in equal steps, C = 0.125 sin(0.82 π t), H turns from 200° to 275°
 //! signed,  t in −1..1     L falls from 0.97 to 0.45 on both sides, C = 0.155 |t|, H = 40° below zero and 250° above
 //! parts                   temporal L 0.48 H 250°, input L 0.77 H 75°, residual L 0.66 H 10°: apart under every colour blindness
+//! streams                 other hues than those of the parts: what a state is of is another matter than which stream it belongs to
 //! ```
 //!
 //! On dark paper lightness rises instead, so that zero is always near the paper.
@@ -15,8 +16,11 @@ use serde::Serialize;
 
 use crate::Part;
 
-/// Stops a ramp is written out with; between them pages may interpolate.
-pub const N_STOPS: usize = 17;
+/// Stops a ramp is written out with: as many as a page draws with, and zero is the one in the middle.
+pub const N_STOPS: usize = 257;
+
+/// Streams that have a colour of their own; further ones share the last.
+pub const N_STREAMS: usize = 4;
 
 /// Light or dark paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +105,10 @@ pub struct Scheme {
     pub signed: Vec<String>,
     /// Temporal, input, residual.
     pub parts: [String; 3],
+    /// Encoder, decoder, and whatever else there is.
+    pub streams: [String; N_STREAMS],
+    /// What is drawn over a picture of any colour.
+    pub overlay: String,
     /// What is drawn on.
     pub paper: String,
     /// Text and axes.
@@ -156,6 +164,23 @@ impl Colours {
         colour_of([0, 1, 2].map(|axis| (a[axis] + b[axis]) / 2.0))
     }
 
+    /// The colour of a stream, by its place among them.
+    pub fn stream(self, place: usize) -> Colour {
+        let lift = if self.is_dark() { 0.06 } else { 0.0 };
+        match place {
+            0 => Oklch::new(0.56 + lift, 0.11, 165.0),
+            1 => Oklch::new(0.52 + lift, 0.17, 300.0),
+            2 => Oklch::new(0.6 + lift, 0.12, 30.0),
+            _ => Oklch::new(0.6, 0.02, 270.0),
+        }
+        .colour()
+    }
+
+    /// What is drawn over a picture of any colour.
+    pub fn overlay(self) -> Colour {
+        Oklch::new(0.58, 0.23, 15.0).colour()
+    }
+
     /// What is drawn on.
     pub fn paper(self) -> Colour {
         if self.is_dark() { Oklch::new(0.2, 0.01, 270.0).colour() } else { Colour { rgb: [255; 3] } }
@@ -183,6 +208,8 @@ impl Colours {
             weights: (0..N_STOPS).map(|place| self.weight(along(place)).hex()).collect(),
             signed: (0..N_STOPS).map(|place| self.signed(2.0 * along(place) - 1.0).hex()).collect(),
             parts: Part::ALL.map(|part| self.part(part).hex()),
+            streams: std::array::from_fn(|place| self.stream(place).hex()),
+            overlay: self.overlay().hex(),
             paper: self.paper().hex(),
             ink: self.ink().hex(),
             muted: self.muted().hex(),
@@ -219,6 +246,10 @@ mod tests {
 
     fn distance(a: [f64; 3], b: [f64; 3]) -> f64 {
         a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+    }
+
+    fn scheme_stream(place: usize) -> String {
+        Colours::default().stream(place).hex()
     }
 
     const THEMES: [Theme; 2] = [Theme::Light, Theme::Dark];
@@ -287,6 +318,7 @@ mod tests {
         let scheme = Colours::of(Theme::Light).scheme();
         assert_eq!((scheme.weights.len(), scheme.signed.len()), (N_STOPS, N_STOPS));
         assert_eq!(scheme.signed[N_STOPS / 2], Colours::default().signed(0.0).hex());
+        assert_eq!((&scheme.weights[N_STOPS - 1], &scheme.streams[3]), (&Colours::default().weight(1.0).hex(), &scheme_stream(9)));
         let json = serde_json::to_value(&scheme).expect("text only");
         let hex = json["parts"][0].as_str().expect("text");
         assert!(hex.len() == 7 && hex.starts_with('#') && u32::from_str_radix(&hex[1..], 16).is_ok(), "{hex}");

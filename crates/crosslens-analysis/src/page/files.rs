@@ -23,6 +23,7 @@ pub(super) const MODULES: &[Module] = modules![
     "state.js",
     "heatmap.js",
     "download.js",
+    "pen.js",
     "parts.js",
     "live.js",
     "samples.js",

@@ -2,7 +2,8 @@
 //!
 //! The viewer's files lie in `viewer/` as plain ES modules. A browser loads no module from disk, so they are joined into one inline
 //! script (`bundle.rs`); the page's Content-Security-Policy names that script and the style sheet by their hashes and forbids everything
-//! else, any request included. Reports and sentences are blocks of compressed text that the page unpacks as it needs them.
+//! else, any request included. Reports and sentences are blocks of compressed text that the page unpacks as it needs them. The colours are
+//! those of figures: the page's index hands them over.
 
 mod blocks;
 mod bundle;
@@ -18,6 +19,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::explain::Samples;
+use crate::figure::{Colours, Theme};
 use crate::replace_file;
 use crate::report::Report;
 use crate::timeline::{Timeline, TrainingPoint};
@@ -148,33 +150,31 @@ impl Page {
         Ok(size)
     }
 
+    /// What it loads besides itself; what a server will be asked is not known, so its page may play sounds.
+    fn loads(&self) -> &'static str {
+        if self.api.is_some() {
+            LIVE
+        } else if self.entries.iter().any(|entry| entry.has_sound) {
+            "; media-src data:"
+        } else {
+            ""
+        }
+    }
+
     /// Head, first report, script, then everything that can wait: the page shows itself before the rest is read.
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         let (style, script) = (format!("\n{}", files::STYLE), format!("\n{}", bundle::script()));
         let (before, rest) = files::INDEX.split_once(files::STYLE_LINK).expect("index.html links its style: tested");
         let (body, after) = rest.split_once(files::SCRIPT_LINK).expect("index.html loads its script: tested");
         let title = self.title.as_deref().unwrap_or("Crosslens");
-        let connect = if self.api.is_some() { "; connect-src 'self'" } else { "" };
-        // What a server will be asked is not known: its page may play sounds.
-        let plays = self.api.is_some() || self.entries.iter().any(|entry| entry.has_sound);
-        let media = if plays { "; media-src data:" } else { "" };
-        let policy = format!(
-            "default-src 'none'; script-src '{}'; style-src '{}'; img-src data: blob:{media}{connect}; base-uri 'none'; form-action 'none'",
-            hash(&script),
-            hash(&style)
-        );
+        let policy = policy(&hash(&script), &hash(&style), self.loads());
         let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
         out.write_all(
             before.replace(files::POLICY_PLACE, &policy).replace("<title>Crosslens", &format!("<title>{}", escaped(title))).as_bytes(),
         )?;
         write!(out, "<style>{style}</style>{body}")?;
         let reports: Vec<_> = self.entries.iter().map(Entry::summary).collect();
-        write_block(
-            out,
-            "index",
-            "application/json",
-            &index_text(&json!({ "title": title, "api": self.api, "claims": self.claims.is_some(), "reports": reports })),
-        )?;
+        write_block(out, "index", "application/json", &index_text(title, self.api.as_deref(), self.claims.is_some(), &reports))?;
         if let Some(claims) = &self.claims {
             write_block(out, "claims", "application/octet-stream", claims)?;
         }
@@ -229,9 +229,32 @@ fn write_block(out: &mut dyn Write, id: &str, kind: &str, text: &str) -> io::Res
     writeln!(out, "<script type=\"{kind}\" id=\"crosslens-{id}\">{text}</script>")
 }
 
-/// JSON in which nothing ends the element it stands in.
-fn index_text(value: &serde_json::Value) -> String {
-    value.to_string().replace('<', "\\u003c")
+/// What the block `index` says, as JSON in which nothing ends the element it stands in.
+fn index_text(title: &str, api: Option<&str>, has_claims: bool, reports: &[serde_json::Value]) -> String {
+    let [light, dark] = [Theme::Light, Theme::Dark].map(|theme| Colours::of(theme).scheme());
+    let colours = json!({ "light": light, "dark": dark });
+    let index = json!({ "title": title, "api": api, "claims": has_claims, "colours": colours, "reports": reports });
+    index.to_string().replace('<', "\\u003c")
+}
+
+/// The block `index` of a page that asks a server, at an address such as `api/`, for everything else.
+pub fn live_index(title: &str, api: &str) -> String {
+    index_text(title, Some(api), false, &[])
+}
+
+/// What the page of a server loads besides itself: answers of the server, and the sounds in them.
+const LIVE: &str = "; media-src data:; connect-src 'self'";
+
+/// What a page may load, and no more: `script` and `style` are where these come from, as a Content-Security-Policy names it.
+fn policy(script: &str, style: &str, more: &str) -> String {
+    format!(
+        "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data: blob:{more}; base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// The Content-Security-Policy of a server's page, whose files come from the server itself.
+pub fn live_policy() -> String {
+    policy("self", "self", LIVE)
 }
 
 fn escaped(text: &str) -> String {

@@ -87,6 +87,26 @@ fn the_policy_names_script_and_style_by_their_hashes() {
 }
 
 #[test]
+fn the_page_draws_with_the_colours_of_figures() {
+    let html = page();
+    let (_, rest) = html.split_once("id=\"crosslens-index\">").expect("an index");
+    let index: serde_json::Value = serde_json::from_str(rest.split_once("</script>").expect("its end").0).expect("JSON");
+    for (name, theme) in [("light", Theme::Light), ("dark", Theme::Dark)] {
+        let colours = Colours::of(theme);
+        let found = &index["colours"][name];
+        assert_eq!(found["parts"][2], colours.part(crate::Part::Residual).hex(), "{name}");
+        assert_eq!(found["weights"][64], colours.weight(0.25).hex(), "{name}");
+        assert_eq!(found["signed"][0], colours.signed(-1.0).hex(), "{name}");
+    }
+    let live: serde_json::Value = serde_json::from_str(&live_index("a", "api/")).expect("JSON");
+    assert_eq!((&live["colours"], &live["api"]), (&index["colours"], &json!("api/")));
+    // Places of a ramp are counted in the page, and no colour is made there.
+    let text = files().into_iter().find(|file| file.name == "colours.js").expect("a module").text;
+    assert!(text.contains(&format!("const LAST = {};", crate::figure::colours::N_STOPS - 1)), "{text}");
+    assert!(!text.contains("Math.cos") && !text.contains("\"#"), "{text}");
+}
+
+#[test]
 fn a_sentence_comes_back_from_its_block() {
     let data = unpacked(&page(), "sample-1-0");
     let arrays = safetensors::SafeTensors::deserialize(&data).expect("safetensors");

@@ -1,4 +1,4 @@
-//! Validates JSON against `docs/report.schema.json`: the keywords that file uses, and no other.
+//! Validates JSON against `docs/report.schema.json` and `docs/openapi.json`: the keywords those files use, and no other.
 //!
 //! Written here because `jsonschema` would bring dozens of crates into the tests, one of them (`borrow-or-share`) under MIT-0, which
 //! `deny.toml` does not allow.
@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 /// A schema and the definitions it refers to.
 pub(crate) struct Schema {
-    root: Value,
+    /// Those stand in it, under `$defs` or as OpenAPI has them.
+    pub(crate) root: Value,
 }
 
 impl Schema {
@@ -30,13 +31,27 @@ impl Schema {
         let mut faults = Vec::new();
         for (keyword, argument) in schema {
             let fault = match keyword.as_str() {
-                "$schema" | "$defs" | "title" | "description" => None,
+                "$schema" | "$defs" | "paths" | "components" | "title" | "description" | "default" | "contentEncoding" => None,
                 // Read with `properties`.
                 "additionalProperties" => None,
                 "$ref" => {
-                    let name = argument.as_str().and_then(|target| target.strip_prefix("#/$defs/")).expect("a definition of this file");
-                    faults.extend(self.check(&self.root["$defs"][name], value, path));
+                    let target = argument.as_str().expect("the name of a definition");
+                    faults.extend(match target.strip_prefix('#') {
+                        Some(place) => {
+                            let definition = self.root.pointer(place).unwrap_or_else(|| panic!("there is no {target}"));
+                            self.check(definition, value, path)
+                        }
+                        None => {
+                            assert_eq!(target, "report.schema.json", "the only other file");
+                            let inside = Self::of_reports().faults(value);
+                            inside.into_iter().map(|fault| format!("{path}{fault}")).collect()
+                        }
+                    });
                     None
+                }
+                "oneOf" => {
+                    let n_met = list(argument).iter().filter(|schema| self.check(schema, value, path).is_empty()).count();
+                    (n_met != 1).then(|| format!("is {n_met} of {argument}: {value}"))
                 }
                 "anyOf" => {
                     let tried: Vec<_> = list(argument).iter().map(|schema| self.check(schema, value, path)).collect();

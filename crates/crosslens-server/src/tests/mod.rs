@@ -1,6 +1,7 @@
 //! The real server, asked over real sockets.
 
 mod answers;
+mod described;
 mod hostile;
 mod imported;
 mod jobs;
@@ -8,6 +9,8 @@ mod jobs;
 #[expect(dead_code, reason = "some of it is for the tests beside it")]
 mod planted_whisper;
 mod safety;
+#[path = "../../../crosslens-analysis/tests/explain/schema.rs"]
+mod schema;
 mod sounds;
 
 use std::io::{Read, Write};

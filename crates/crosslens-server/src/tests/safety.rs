@@ -129,6 +129,36 @@ fn only_so_many_questions_wait() {
     assert_eq!(ask().status, 200);
 }
 
+/// Its body never comes: who is refused for want of a place is refused at once, before anything of it is kept.
+#[test]
+fn a_place_is_taken_before_a_question_is_read() {
+    let server = Running::usual();
+    let taken = server.state.take_all_places();
+    for asked in ["explain", "rerun"] {
+        let head = format!("POST /api/models/0/{asked} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
+        let refused = server.send(format!("{head}content-length: 60000\r\nconnection: close\r\n\r\n{{").as_bytes());
+        assert_eq!(refused.status, 503, "{refused:?}");
+        assert!(refused.error().contains("too many questions"), "{refused:?}");
+    }
+    drop(taken);
+    server.still_serves();
+}
+
+/// The work itself cannot be interrupted: its client is told, and its place is kept until it has ended.
+#[test]
+fn work_that_takes_too_long_is_given_up() {
+    let limits = Limits { request_time: Duration::from_millis(500), working: 1, waiting: 0, ..Limits::default() };
+    let server = Running::start("127.0.0.1", limits);
+    let late = server.get("/api/panic?sleep");
+    assert_eq!((late.status, late.header("retry-after")), (503, Some("1")), "{late:?}");
+    assert!(late.error().contains("longer than 0.5 s"), "{late:?}");
+    let ask = || server.post("/api/models/0/explain", &json!({ "sentence": { "sample": 0 } }));
+    let meanwhile = ask();
+    assert!(meanwhile.status == 503 && meanwhile.error().contains("too many questions"), "{meanwhile:?}");
+    server.still_serves();
+    assert!(soon(|| ask().status == 200), "its place is free again");
+}
+
 #[test]
 fn only_so_many_connect() {
     let server = Running::start("127.0.0.1", Limits { connections: 2, ..Limits::default() });

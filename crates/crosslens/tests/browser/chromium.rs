@@ -18,6 +18,8 @@ pub(crate) struct Browser {
     process: Child,
     socket: WebSocket<TcpStream>,
     session: String,
+    /// Where expressions are evaluated, if not in the page itself.
+    context: Option<i64>,
     calls: u64,
     /// What the page complained of.
     complaints: Vec<String>,
@@ -74,7 +76,8 @@ impl Browser {
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let (socket, _) = tungstenite::client(address.as_str(), stream).expect("a socket");
         let (complaints, requests) = Default::default();
-        let mut browser = Self { process, socket, session: String::new(), calls: 0, complaints, requests, _profile: profile };
+        let mut browser =
+            Self { process, socket, session: String::new(), context: None, calls: 0, complaints, requests, _profile: profile };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let session = browser.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
         session["sessionId"].as_str().expect("a session").clone_into(&mut browser.session);
@@ -125,13 +128,18 @@ impl Browser {
 
     /// Opens an address and waits until it is shown.
     pub(crate) fn visit(&mut self, url: &str) {
+        self.call("Page.navigate", json!({ "url": "about:blank" }));
         self.call("Page.navigate", json!({ "url": url }));
         self.wait("document.documentElement?.dataset.ready !== undefined");
     }
 
     /// What an expression gives.
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
-        let result = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }));
+        let mut params = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        if let Some(context) = self.context {
+            params["contextId"] = context.into();
+        }
+        let result = self.call("Runtime.evaluate", params);
         assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
         result["result"]["value"].clone()
     }
@@ -251,6 +259,92 @@ impl Browser {
         assert_eq!(self.complaints.iter().filter(is_prepared).collect::<Vec<_>>(), Vec::<&String>::new());
         let outside = |url: &&String| ![origin, "data:", "blob:", "about:"].iter().any(|own| url.starts_with(own));
         assert_eq!(self.requests.iter().filter(outside).collect::<Vec<_>>(), Vec::<&String>::new());
+    }
+}
+
+impl Browser {
+    /// Fails if something that can be used has no name, the view has no heading of its own, or two elements have one id.
+    pub(crate) fn names_everything(&mut self, view: &str) {
+        let nameless = self.eval(
+            "[...document.querySelectorAll('button, select, input, a, [tabindex=\"0\"], [role=img], [role=application]')].filter((it) => !(it.getAttribute('aria-label') || it.textContent.trim() || it.closest('label')?.textContent.trim())).map((it) => it.outerHTML)",
+        );
+        assert_eq!(nameless, json!([]), "{view}");
+        assert_eq!(self.number("document.querySelectorAll('h1').length"), 1.0, "{view}");
+        assert_eq!(self.number("document.querySelectorAll('[aria-current=page]').length"), 1.0, "{view}");
+        let repeated = self.eval("(() => { const ids = [...document.querySelectorAll('[id]')].map((it) => it.id); return ids.filter((id, place) => ids.indexOf(id) !== place); })()");
+        assert_eq!(repeated, json!([]), "{view}: ids");
+    }
+
+    /// Fails if the page is wider than its window.
+    pub(crate) fn fits(&mut self, view: &str) {
+        let (used, room) = (self.number("document.documentElement.scrollWidth"), self.number("innerWidth"));
+        assert!(used <= room, "{view} is {used} wide in a window of {room}");
+    }
+
+    /// Presses a button of the downloads within `place`, such as `.matrix`, and gives the file that comes.
+    pub(crate) fn download(&mut self, place: &str, kind: &str) -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        self.call("Page.setDownloadBehavior", json!({ "behavior": "allow", "downloadPath": folder.path() }));
+        self.eval(&format!(
+            "[...document.querySelectorAll('{place} .downloads button')].find((button) => button.textContent === '{kind}').click()"
+        ));
+        let extension = kind.to_lowercase();
+        let start = Instant::now();
+        loop {
+            let files = std::fs::read_dir(folder.path()).expect("a folder").flatten().map(|entry| entry.path());
+            let mut whole = files.filter(|path| path.extension().is_some_and(|found| *found == *extension));
+            if let Some(bytes) = whole.next().and_then(|path| std::fs::read(path).ok()).filter(|bytes| !bytes.is_empty()) {
+                return bytes;
+            }
+            assert!(start.elapsed() < PATIENCE, "no {kind} came from {place}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Presses the pointer at one place and lets it go at another.
+    pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+        for (kind, (x, y), button) in
+            [("mouseMoved", from, "none"), ("mousePressed", from, "left"), ("mouseMoved", to, "left"), ("mouseReleased", to, "left")]
+        {
+            let held = u8::from(button == "left" && kind != "mouseReleased");
+            let params =
+                json!({ "type": kind, "x": x, "y": y, "button": button, "buttons": held, "clickCount": u8::from(button == "left") });
+            self.call("Input.dispatchMouseEvent", params);
+        }
+    }
+
+    /// Turns the wheel at a place.
+    pub(crate) fn wheel(&mut self, x: f64, y: f64, delta: f64) {
+        self.call("Input.dispatchMouseEvent", json!({ "type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": delta }));
+    }
+
+    /// Goes on in the one frame within the page: what is evaluated from now on is evaluated there, beside the frame's own scripts.
+    ///
+    /// A frame in a sandbox may have a process of its own, and then is a target of its own; otherwise it is in the page's tree.
+    pub(crate) fn enter_frame(&mut self) {
+        let start = Instant::now();
+        loop {
+            let tree = self.call("Page.getFrameTree", json!({}));
+            if let Some(frame) = tree["frameTree"]["childFrames"][0]["frame"]["id"].as_str() {
+                let world = self.call("Page.createIsolatedWorld", json!({ "frameId": frame }));
+                self.context = world["executionContextId"].as_i64();
+                return;
+            }
+            let page = std::mem::take(&mut self.session);
+            let targets = self.call("Target.getTargets", json!({}));
+            let frame = targets["targetInfos"].as_array().into_iter().flatten().find(|target| target["type"] == "iframe");
+            if let Some(frame) = frame {
+                let session = self.call("Target.attachToTarget", json!({ "targetId": frame["targetId"], "flatten": true }));
+                session["sessionId"].as_str().expect("a session").clone_into(&mut self.session);
+                for domain in ["Runtime", "Log"] {
+                    self.call(&format!("{domain}.enable"), json!({}));
+                }
+                return;
+            }
+            self.session = page;
+            assert!(start.elapsed() < PATIENCE, "the page has no frame");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 

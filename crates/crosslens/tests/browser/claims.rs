@@ -90,7 +90,8 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
         assert_eq!(browser.text("document.querySelector('h1').textContent"), "Claims");
         assert_eq!(browser.text("held.textContent"), "4 of 6 claims hold");
         assert_eq!(browser.number("document.querySelectorAll('article').length"), 6.0);
-        assert!(browser.number("document.documentElement.scrollWidth") <= f64::from(width));
+        browser.fits("claims");
+        browser.names_everything("claims");
         browser.picture(&format!("claims-{name}-{scheme}"));
     }
     let marks = |id: &str, mark: &str| format!("document.querySelectorAll('[data-claim={id}] figure {mark}').length");

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crosslens_lab::analysis::figure::{Colours, Theme};
 use serde_json::Value;
 
 use super::chromium::Browser;
@@ -80,7 +81,7 @@ fn every_kind_of_attention_is_rebuilt_from_its_pieces() {
 }
 
 /// Where the middle of a cell of the large matrix lies in the window. Cells are square and reach to the matrix's right and lower edge.
-fn middle(browser: &mut Browser, row: usize, column: usize, shape: (usize, usize)) -> (f64, f64) {
+pub(super) fn middle(browser: &mut Browser, row: usize, column: usize, shape: (usize, usize)) -> (f64, f64) {
     let edge = |side: &str, size: &str| {
         format!(
             "(() => {{ const spacer = document.querySelector('.matrix .heat-spacer'); spacer.scrollIntoView({{ block: 'center' }}); return spacer.getBoundingClientRect().{side} + parseFloat(spacer.style.{size}); }})()"
@@ -143,6 +144,9 @@ fn hiding_signs_and_joining_words_keeps_rows_whole() {
     browser.was_quiet();
 }
 
+/// The source token that would turn text around, among [`strange_names`].
+const TURNED: u32 = 10;
+
 #[test]
 fn tokens_are_text_whatever_they_say() {
     let Some(mut browser) = Browser::start() else { return };
@@ -157,8 +161,17 @@ fn tokens_are_text_whatever_they_say() {
     }
     browser.open(&page, "#view=head&sample=0");
     let shown = browser.text("document.querySelector('.sentence').textContent");
-    let first = explained.samples.source.name(explained.samples.sentences[0].sentence.source[0]).into_owned();
+    // What would turn the text around is written out, as in figures.
+    let first = explained.samples.source.name(explained.samples.sentences[0].sentence.source[0]).replace('\u{202e}', "\\u{202e}");
     assert!(shown.contains(first.trim()) || first.is_empty(), "{shown} has no {first}");
+    let turned: Vec<usize> = (0..6).filter(|&sample| explained.samples.sentences[sample].sentence.source.contains(&TURNED)).collect();
+    assert!(!turned.is_empty(), "some sentence has such a token");
+    for sample in turned {
+        browser.open(&page, &format!("#view=head&sample={sample}"));
+        assert!(browser.text("document.querySelector('.sentence').textContent").contains("\\u{202e}evil"));
+        assert_eq!(browser.eval("document.body.innerText.includes('\\u202e')"), false);
+    }
+    browser.open(&page, "#view=head&sample=0");
     browser.picture("strange-tokens");
     browser.was_quiet();
 }
@@ -169,28 +182,9 @@ fn figures_and_data_can_be_taken_along() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = Plan { n_layers: 1, n_heads: 2, n_sentences: 40, lengths: (6, 5), names: strange_names() };
     let (page, _) = planted(folder.path(), &plan, 2);
-    let downloads = folder.path().join("downloads");
-    std::fs::create_dir(&downloads).expect("a folder");
-    browser.call("Page.setDownloadBehavior", serde_json::json!({ "behavior": "allow", "downloadPath": downloads }));
     browser.open(&page, "#view=head");
     for kind in ["SVG", "PNG", "JSON", "CSV"] {
-        browser.eval(&format!(
-            "[...document.querySelectorAll('.downloads button')].find((button) => button.textContent === '{kind}').click()"
-        ));
-        let extension = kind.to_lowercase();
-        let start = std::time::Instant::now();
-        let file = loop {
-            let found = std::fs::read_dir(&downloads)
-                .expect("a folder")
-                .flatten()
-                .find(|entry| entry.path().extension().is_some_and(|e| *e == *extension));
-            if let Some(file) = found.filter(|file| file.metadata().is_ok_and(|data| data.len() > 0)) {
-                break file.path();
-            }
-            assert!(start.elapsed().as_secs() < 60, "no {kind} came");
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        };
-        let bytes = std::fs::read(file).expect("the download");
+        let bytes = browser.download(".matrix", kind);
         let text = String::from_utf8_lossy(&bytes);
         match kind {
             "SVG" => assert!(text.starts_with("<svg") && text.matches("<rect").count() == 31 && !text.contains("<img"), "{text}"),
@@ -198,6 +192,36 @@ fn figures_and_data_can_be_taken_along() {
             "JSON" => assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("JSON")["shape"], serde_json::json!([5, 6])),
             _ => assert!(text.lines().count() == 6 && !text.lines().any(|line| line.starts_with('=')), "{text}"),
         }
+    }
+    browser.was_quiet();
+}
+
+/// On dark paper too; what is taken along is read elsewhere, beside nothing that would explain it.
+#[test]
+fn every_figure_brings_its_paper_and_its_legend() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 2, n_sentences: 40, lengths: (6, 5), names: strange_names() };
+    let (page, _) = planted(folder.path(), &plan, 2);
+    browser.window(1280, 1000, "dark");
+    let paper = format!("fill=\"{}\"", Colours::of(Theme::Dark).paper().hex());
+    let figures: [(&str, &str, &[&str]); 5] = [
+        ("atlas", "", &["Cross-attention", "position", "token", "the rest"]),
+        ("components", "", &["encoder", "decoder", "axis 1: "]),
+        ("head", ".matrix", &["Cross-attention · layer 0 · head 0", "share of attention"]),
+        ("head", ".terms", &["position × token", "the rest × the rest", "above or below the mean of a row"]),
+        ("compare", "", &["A · planted", "B − A", "B less A: blue where B looks more"]),
+    ];
+    for (view, place, words) in figures {
+        browser.open(&page, &format!("#view={view}"));
+        browser.settle();
+        let figure = String::from_utf8(browser.download(place, "SVG")).expect("text");
+        assert!(figure.starts_with("<svg") && figure.contains(&paper), "{view}: {figure}");
+        words.iter().for_each(|words| assert!(figure.contains(words), "{view} {place}: no {words} in {figure}"));
+        let text = serde_json::to_string(&figure).expect("text");
+        let is_whole = format!("new DOMParser().parseFromString({text}, 'image/svg+xml').querySelector('parsererror') === null");
+        assert_eq!(browser.eval(&is_whole), true, "{view}: {figure}");
+        assert!(browser.download(place, "PNG").starts_with(b"\x89PNG"), "{view} {place}");
     }
     browser.was_quiet();
 }

@@ -2,15 +2,20 @@
 //!
 //! Without Chromium the tests fail and say how to get it; with `CROSSLENS_NO_BROWSER=1` they are skipped and say so.
 
+mod atlas;
 mod chromium;
 mod claims;
 #[path = "../program/common.rs"]
 #[expect(dead_code, reason = "shared with the tests of the program")]
 mod common;
+mod compare;
+mod components;
 mod firefox;
 mod heads;
 mod keyboard;
+mod lines;
 mod looks;
+mod notebook;
 mod pages;
 mod planted;
 mod scenes;

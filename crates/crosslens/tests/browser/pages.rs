@@ -42,6 +42,16 @@ pub(crate) fn planted(folder: &Path, plan: &Plan, n_samples: usize) -> (PathBuf,
     (path, shown.explained)
 }
 
+/// A page of a single head that goes by position, with so many source and target tokens.
+pub(crate) fn one_head(folder: &Path, lengths: (usize, usize), n_samples: usize) -> (PathBuf, Explained) {
+    let mut corpus = Planted::of(&Plan { n_layers: 1, n_heads: 1, n_sentences: 30, lengths, names: pieces_of_words() });
+    corpus.keep_sites(1);
+    let shown = Shown { name: "one".into(), explained: corpus.explain(n_samples), training: Vec::new(), timeline: None };
+    let path = folder.join("one.html");
+    shown.on(Page::new()).write(&path).expect("writable");
+    (path, shown.explained)
+}
+
 /// Twelve layers of twelve heads.
 pub(crate) fn many_heads(n_sentences: u64, length: usize) -> Plan {
     Plan { n_layers: 12, n_heads: 12, n_sentences, lengths: (length, length), names: pieces_of_words() }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crosslens_lab::Shown;
-use crosslens_lab::analysis::explain::{CodeExample, CodeExamples, Sample, Scene, SceneWord, Spectrum};
+use crosslens_lab::analysis::explain::{CodeExample, CodeExamples, Explained, Sample, Scene, SceneWord, Spectrum};
 use crosslens_lab::analysis::page::Page;
 
 use super::chromium::Browser;
 use super::planted::{Plan, Planted, pieces_of_words};
+use super::serving::Serving;
 
 /// White, 50 × 40 pixels, grey: `PIL.Image.new("L", (50, 40), 255)`.
 const WHITE: &str =
@@ -35,14 +36,20 @@ fn look(sample: &mut Sample, row: usize, steps: &[usize]) {
     }
 }
 
-/// A page of one head and one sentence with so many source steps and six rows, changed as a test wants it.
-fn page(folder: &Path, n_source: usize, change: impl FnOnce(&mut Sample), codes: Vec<CodeExamples>) -> PathBuf {
+/// One head and one sentence with so many source steps and six rows, changed as a test wants it.
+fn scene(n_source: usize, change: impl FnOnce(&mut Sample), codes: Vec<CodeExamples>) -> Explained {
     let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 12, lengths: (n_source, 6), names: pieces_of_words() };
     let mut corpus = Planted::of(&plan);
     corpus.keep_sites(1);
     let mut explained = corpus.explain(1);
     change(&mut explained.samples.sentences[0]);
     explained.samples.codes = codes;
+    explained
+}
+
+/// A page of that.
+fn page(folder: &Path, n_source: usize, change: impl FnOnce(&mut Sample), codes: Vec<CodeExamples>) -> PathBuf {
+    let explained = scene(n_source, change, codes);
     let shown = Shown { name: "scene".into(), explained, training: Vec::new(), timeline: None };
     let path = folder.join("scene.html");
     shown.on(Page::new()).write(&path).expect("writable");
@@ -270,4 +277,21 @@ fn the_scene_of_a_row_is_played_from_its_first_second_to_its_last() {
     browser.open(&silent, "#view=head&pin=3,50");
     assert_eq!(browser.eval("document.getElementById('play-stretch').disabled"), true);
     browser.was_quiet();
+}
+
+/// What a page may load is said by its server there, and by the page itself on disk.
+#[test]
+fn the_scene_of_a_sound_can_be_played_from_a_server() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut explained = scene(N_SOURCE, |sample| sound(sample, Some(wave())), Vec::new());
+    explained.save(&folder.path().join("sound.json")).expect("writable");
+    let serving = Serving::start(folder.path(), &["sound.json"]);
+    browser.visit(&format!("{}#view=head", serving.url));
+    browser.wait("document.querySelector('audio').readyState > 0");
+    assert_eq!(
+        browser.eval("document.querySelector('audio').error === null && Math.abs(document.querySelector('audio').duration - 2) < 0.01"),
+        true
+    );
+    browser.asked_only(&serving.url);
 }

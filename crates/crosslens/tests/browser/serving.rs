@@ -3,18 +3,22 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
+use crosslens_lab::analysis::Part;
+use crosslens_lab::analysis::figure::{Colours, Theme};
+use serde_json::{Value, json};
+
 use super::chromium::Browser;
-use super::common::crosslens;
+use super::common::{crosslens, succeed};
 use super::pages::tiny;
 
 /// A server that ends with the test.
-struct Serving {
+pub(crate) struct Serving {
     process: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Serving {
-    fn start(folder: &std::path::Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &std::path::Path, arguments: &[&str]) -> Self {
         let mut process = crosslens(folder, &[&["serve"], arguments].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -71,6 +75,7 @@ fn a_sentence_is_typed_explained_and_decoded_again_without_a_term() {
     browser.wait("document.querySelector('.again output').textContent.startsWith('it now writes')");
     let again = browser.text("document.querySelector('.again output').textContent.replace('it now writes: ', '').trim()");
     assert_eq!(again, written);
+    assert_eq!(browser.eval("document.getElementById('other-components') === null"), true);
     browser.eval("document.querySelector(`[data-piece='0']`).click()");
     assert!(browser.number("tv.dataset.value") > 0.0);
     browser.eval("document.querySelector('.again output').textContent = ''; rerun.click()");
@@ -90,6 +95,8 @@ fn a_sentence_is_typed_explained_and_decoded_again_without_a_term() {
     browser.wait("document.getElementById('report-picker')?.options.length === 2");
     browser.wait("document.getElementById('foot').textContent.includes('150 sentences')");
     browser.settle();
+    // Its sentences are split by components that the model is not run with, which is said.
+    browser.wait("document.getElementById('other-components') !== null");
 
     // A longer one is cancelled.
     fill(&mut browser, "job-sentences", "100000");
@@ -98,6 +105,100 @@ fn a_sentence_is_typed_explained_and_decoded_again_without_a_term() {
     browser.picture("serve-job");
     browser.eval("document.getElementById('job-cancel').click()");
     browser.wait("document.getElementById('job-end')?.textContent === 'cancelled'");
+    browser.asked_only(&serving.url);
+}
+
+/// Keeps what the page asks, and what it is answered.
+const LISTEN: &str = "(() => { window.asked = []; window.answers = []; const plain = window.fetch; window.fetch = async (...all) => { window.asked.push(all[1]?.body ?? null); const answer = await plain(...all); if (String(all[0]).endsWith('/explain')) answer.clone().json().then((json) => window.answers.push(json)); return answer; }; })()";
+
+/// Words of a sentence without the one that ends it, as somebody types them.
+fn typed(words: &Value) -> String {
+    let words: Vec<&str> = words.as_array().expect("words").iter().map(|word| word.as_str().expect("a word")).collect();
+    words.into_iter().filter(|word| *word != "<eos>").collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_question_is_asked_as_it_was_put_and_again_by_its_address() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    tiny(folder.path());
+    succeed(folder.path(), &["report", "run", "-o", "page.html", "--sentences", "100"]);
+    let serving = Serving::start(folder.path(), &["run", "--sentences", "100"]);
+    browser.window(1280, 1000, "light");
+    browser.visit(&serving.url);
+    let n_before = browser.number("document.querySelectorAll('select[aria-label=Sentence] option').length");
+    let known = browser.eval("fetch('api/reports/0').then((answer) => answer.json()).then(({ samples }) => samples[1])");
+    let (source, target) = (typed(&known["source"]), typed(&known["target"]));
+    browser.eval(LISTEN);
+
+    // With a target, which the decoder reads, and by the other estimator.
+    browser.eval("document.getElementById('live-estimator').value = 'joint'; document.getElementById('live-estimator').dispatchEvent(new Event('change'))");
+    browser.eval("[...document.querySelectorAll('.live .check')].find((it) => it.textContent.includes('reads the target')).querySelector('input').click()");
+    fill(&mut browser, "live-source", &source);
+    fill(&mut browser, "live-target", &target);
+    browser.press("Enter");
+    browser.wait("window.answers.length === 1");
+    browser.wait("location.hash.includes('asked=')");
+    let answer = browser.eval("window.answers[0]");
+    assert_eq!((&answer["estimator"], &answer["sample"]["source"]), (&json!("joint"), &known["source"]));
+    assert_eq!(answer["sample"]["target"], known["target"]);
+    let (fed, given) = (answer["sample"]["fed"].as_array().expect("words"), known["target"].as_array().expect("words"));
+    assert_eq!(fed[1..], given[..given.len() - 1], "the decoder reads the target");
+
+    // One term off, and somebody else opens the address.
+    browser.eval("document.querySelector(`[data-piece='0']`).click()");
+    browser.wait("location.hash.includes('off=1')");
+    let (place, tv) = (browser.text("location.hash"), browser.number("tv.dataset.value"));
+    browser.visit(&format!("{}{place}", serving.url));
+    browser.wait("document.getElementById('tv') !== null");
+    assert!((browser.number("tv.dataset.value") - tv).abs() < 1e-6, "the same attention without the same term");
+    let shown = browser.text("[...document.querySelectorAll('.sentence-line')][0].textContent");
+    assert!(shown.contains(&source), "{shown}");
+    assert_eq!(browser.number("document.querySelectorAll('select[aria-label=Sentence] option').length"), n_before + 1.0);
+    assert_eq!(browser.text("document.getElementById('live-source').value"), source);
+    assert_eq!(browser.text("document.getElementById('live-estimator').value"), "joint");
+    // Away and back by the list: the address asks for it again.
+    browser.eval("document.getElementById('sample-back').click()");
+    browser.wait("!location.hash.includes('asked=')");
+    browser.eval("document.getElementById('sample-next').click()");
+    browser.wait("location.hash.includes('asked=')");
+
+    // A sentence of the task that is refused is not counted.
+    browser.eval("window.plain = window.fetch; window.fetch = () => Promise.reject(new Error('no line'))");
+    browser.eval("document.getElementById('live-take').click()");
+    browser.wait("document.querySelector('.live output').textContent === 'no line'");
+    browser.eval(&format!("window.fetch = window.plain; {LISTEN}"));
+    browser.eval("document.getElementById('live-take').click()");
+    browser.wait("window.answers.length === 1");
+    assert_eq!(browser.eval("JSON.parse(window.asked.find((body) => body)).sentence"), json!({ "sample": 0 }));
+    browser.wait("document.getElementById('live-sample').value === '1'");
+    browser.asked_only(&serving.url);
+
+    // A page on disk cannot ask, and shows no other sentence in its place.
+    browser.open(&folder.path().join("page.html"), &place);
+    let said = browser.text("document.getElementById('not-here').textContent");
+    assert!(said.contains(&source) && said.contains("crosslens serve"), "{said}");
+}
+
+#[test]
+fn the_page_of_a_model_fits_every_window_and_names_everything() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    tiny(folder.path());
+    let serving = Serving::start(folder.path(), &["run", "--sentences", "100"]);
+    for (name, width, scheme) in [("narrow", 320, "dark"), ("wide", 1440, "light"), ("4k", 3840, "dark")] {
+        browser.window(width, 1000, scheme);
+        browser.visit(&serving.url);
+        browser.settle();
+        browser.fits("the page of a model");
+        browser.names_everything("the page of a model");
+        browser.picture(&format!("serve-{name}-{scheme}"));
+    }
+    // Colours of the page are those of figures.
+    let swatch = browser.text("getComputedStyle(document.querySelector('.share-bar span')).backgroundColor");
+    let hex = Colours::of(Theme::Dark).part(Part::Temporal).hex();
+    let [r, g, b] = [1, 3, 5].map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex"));
+    assert_eq!(swatch, format!("rgb({r}, {g}, {b})"));
     browser.asked_only(&serving.url);
 }
 

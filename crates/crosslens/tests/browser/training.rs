@@ -10,6 +10,7 @@ fn the_scrubber_replays_how_attention_formed() {
     let (page, timeline) = with_timeline(folder.path());
     browser.window(1280, 1000, "light");
     browser.open(&page, "#view=training");
+    browser.names_everything("training");
     browser.tab_to("it.id === 'scrubber'");
     browser.press("Home");
     for (place, point) in timeline.points.iter().enumerate() {
@@ -32,5 +33,18 @@ fn the_scrubber_replays_how_attention_formed() {
     browser.eval("play.click()");
     browser.wait("scrubber.value === '0'");
     browser.wait("scrubber.value === '4' && play.textContent.includes('play')");
+    // All charts and the average attention at the checkpoint are one figure.
+    let figure = String::from_utf8(browser.download("", "SVG")).expect("text");
+    for says in [
+        "Loss, nats a word",
+        "Accuracy",
+        "What makes the scores",
+        "fresh sentences",
+        "sentences right",
+        "position",
+        "Average attention after",
+    ] {
+        assert!(figure.contains(says), "{says} is not in {figure}");
+    }
     browser.was_quiet();
 }

@@ -1,0 +1,121 @@
+//! Components: turned, drawn near, pointed at, and taken along.
+
+use super::chromium::Browser;
+use super::pages::planted;
+use super::planted::{Plan, pieces_of_words};
+
+const N_SOURCE: usize = 9;
+const N_TARGET: usize = 7;
+
+/// Where in the window the middle of the picture lies.
+fn middle(browser: &mut Browser) -> (f64, f64) {
+    browser.eval("document.querySelector('.cloud').scrollIntoView({ block: 'center' })");
+    browser.settle();
+    let of = |browser: &mut Browser, side: &str, size: &str| {
+        browser.number(&format!(
+            "(({{ {side}, {size} }}) => {side} + {size} / 2)(document.querySelector('.cloud canvas').getBoundingClientRect())"
+        ))
+    };
+    (of(browser, "left", "width"), of(browser, "top", "height"))
+}
+
+/// Turn, tilt and zoom, as the address has them.
+fn eye(browser: &mut Browser) -> Vec<f64> {
+    // The address follows a moment later.
+    browser.settle();
+    browser.settle();
+    let text = browser.text("new URLSearchParams(location.hash.slice(1)).get('eye') ?? '0.6,0.35,1'");
+    text.split(',').map(|number| number.parse().expect("a number")).collect()
+}
+
+#[test]
+fn the_picture_is_turned_drawn_near_and_pointed_at() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 30, lengths: (N_SOURCE, N_TARGET), names: pieces_of_words() };
+    let (page, _) = planted(folder.path(), &plan, 1);
+    browser.window(1280, 1000, "light");
+    browser.open(&page, "#view=components");
+    let seen = |browser: &mut Browser| browser.text("document.querySelector('.cloud canvas').toDataURL()");
+    assert_eq!(eye(&mut browser), [0.6, 0.35, 1.0]);
+    let before = seen(&mut browser);
+
+    // Keys.
+    browser.tab_to("it.getAttribute('aria-roledescription') === '3-D picture'");
+    browser.press("ArrowRight");
+    browser.press("ArrowDown");
+    browser.press("+");
+    assert_eq!(eye(&mut browser), [0.75, 0.5, 1.2]);
+    assert!(seen(&mut browser) != before, "it is drawn anew");
+    browser.press("0");
+    assert_eq!(eye(&mut browser), [0.6, 0.35, 1.0]);
+
+    // The pointer: 60 pixels are half a unit of turning, the wheel draws near.
+    let (x, y) = middle(&mut browser);
+    browser.drag((x, y), (x + 60.0, y - 24.0));
+    let [turn, tilt, zoom] = eye(&mut browser)[..] else { panic!("three numbers") };
+    assert!((turn - 1.1).abs() < 0.02 && (tilt - 0.15).abs() < 0.02 && (zoom - 1.0).abs() < 1e-9, "{turn} {tilt} {zoom}");
+    browser.wheel(x, y, -200.0);
+    browser.wait("Number(new URLSearchParams(location.hash.slice(1)).get('eye')?.split(',')[2]) > 1.1");
+    browser.pointer(2.0, 2.0, false);
+    browser.settle();
+    let turned = seen(&mut browser);
+
+    // The address shows the same again.
+    let place = browser.text("location.hash");
+    browser.open(&page, &place);
+    browser.settle();
+    browser.pointer(2.0, 2.0, false);
+    browser.settle();
+    assert!(seen(&mut browser) == turned, "{place} is looked at from elsewhere");
+
+    // Flat: no turning.
+    browser.eval("[...document.querySelectorAll('.choice button')].find((button) => button.textContent === '2-D').click()");
+    browser.wait("location.hash.includes('flat=1')");
+    let before = eye(&mut browser);
+    let (x, y) = middle(&mut browser);
+    browser.drag((x, y), (x + 60.0, y));
+    assert_eq!(eye(&mut browser), before);
+    browser.was_quiet();
+}
+
+/// The place a path of a figure begins at.
+fn beginning(path: &str) -> (f64, f64) {
+    let (x, y) = path.strip_prefix('M').and_then(|rest| rest.split_once(' ')).expect("a place");
+    let y: String = y.chars().take_while(|sign| sign.is_ascii_digit() || ".-".contains(*sign)).collect();
+    (x.parse().expect("x"), y.parse().expect("y"))
+}
+
+#[test]
+fn steps_of_both_paths_are_joined_and_marks_are_named() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 30, lengths: (N_SOURCE, N_TARGET), names: pieces_of_words() };
+    let (page, explained) = planted(folder.path(), &plan, 1);
+    let geometry = explained.report.geometry.expect("asked for");
+    let n_joined = geometry.streams.iter().map(|stream| stream.path.len()).min().expect("streams");
+    browser.window(1280, 1000, "light");
+    browser.open(&page, "#view=components&flat=1");
+    let figure = String::from_utf8(browser.download("", "SVG")).expect("text");
+    let paths: Vec<&str> = figure.split(" d=\"").skip(1).map(|rest| rest.split('"').next().expect("a path")).collect();
+    let count = |path: &str, sign: char| path.chars().filter(|&found| found == sign).count();
+    let joins: Vec<&&str> = paths.iter().filter(|path| count(path, 'M') == n_joined && count(path, 'L') == n_joined).collect();
+    assert_eq!(joins.len(), 1, "one line for each of {n_joined} steps: {paths:?}");
+    assert!(figure.contains("encoder") && figure.contains("decoder") && figure.contains("axis 1: "), "{figure}");
+
+    // A token's mark is a square of 8 pixels; pointed at, it says what it is.
+    let square = paths.iter().find(|path| path.ends_with("h8v8h-8z")).expect("a token");
+    let (x, y) = beginning(square);
+    let (left, top) = {
+        middle(&mut browser);
+        let of = |browser: &mut Browser, side: &str| {
+            browser.number(&format!("document.querySelector('.cloud canvas').getBoundingClientRect().{side}"))
+        };
+        (of(&mut browser, "left"), of(&mut browser, "top"))
+    };
+    browser.pointer(left + x + 4.0, top + y + 4.0, false);
+    browser.wait("document.querySelector('.tip').classList.contains('on')");
+    let said = browser.text("document.querySelector('.tip').textContent");
+    assert!(said.contains(" · encoder") || said.contains(" · decoder"), "{said}");
+    browser.was_quiet();
+}
