@@ -3,6 +3,7 @@
 mod choices;
 mod commands;
 mod failure;
+mod input;
 mod interrupt;
 mod machine;
 mod output;
