@@ -496,7 +496,7 @@ mod tests {
         }
     }
 
-    /// 20,000 words and 40,010 tokens: the weights alone would be 800 million numbers, copied at every step.
+    /// 20,000 words and 3,000 tokens: all weights would be 60 million numbers, and were once copied at every step.
     #[test]
     fn a_long_line_takes_no_more_memory_than_its_tokens() {
         let config = NetworkConfig { hidden: 2, inputs: Inputs::Embedding { size: 2 }, ..NetworkConfig::of(Family::Aed) };
