@@ -1,7 +1,6 @@
 //! Corpora as users have them: whole files, what is kept of them and what is said about the rest.
 
 use std::io::Write as _;
-use std::path::Path;
 
 use crosslens_analysis::corpus::{BytesRead, CorpusError, CorpusReport, CorpusSpec, Filter, MAX_PLACES, Reason};
 
@@ -52,6 +51,17 @@ fn bad_lines_are_counted_and_good_ones_kept() {
     );
     let (pairs, _) = folder.read("x.tsv", &Filter { dedupe: false, max_pairs: Some(2), ..Filter::default() }).expect("two pairs");
     assert_eq!(pairs, ["a cat=un chat@1", "a cat=un chat@7"]);
+}
+
+#[test]
+fn lone_returns_end_lines_and_are_counted() {
+    let text = &b"a\tb\rno tab\rc\td\r"[..];
+    let folder = Folder::new(&[("x.tsv", text), ("a.en", b"a\rb\r"), ("b.fr", b"c\nd\n")]);
+    let (pairs, report) = folder.read("x.tsv", &Filter::default()).expect("two pairs");
+    assert_eq!(pairs, ["a=b@1", "c=d@3"]);
+    assert_eq!(report.to_string(), "2 pairs kept; 1 one-sided (line 2)");
+    let (pairs, _) = folder.read("a.en,b.fr", &Filter::default()).expect("two pairs");
+    assert_eq!(pairs, ["a=c@1", "b=d@2"], "each file has ends of its own");
 }
 
 /// Nothing is kept of the second half, and still it is heard of.
@@ -138,11 +148,13 @@ fn every_format_is_found_by_its_name() {
 #[test]
 fn installed_catalogues_are_a_corpus() {
     let spec: CorpusSpec = "gettext:fr".parse().expect("a language");
-    let has_some = Path::new("/usr/share/locale/fr/LC_MESSAGES").is_dir();
+    let installed = std::fs::read_dir("/usr/share/locale/fr/LC_MESSAGES").into_iter().flatten().flatten();
+    let has_some = installed.map(|entry| entry.path()).any(|path| path.extension().is_some_and(|ending| ending == "mo"));
     match spec.open(&Filter { max_words: Some(12), ..Filter::default() }) {
         Ok(mut corpus) => {
             let n_pairs = corpus.by_ref().take(1000).filter(Result::is_ok).count();
             assert_eq!(n_pairs as u64, corpus.counts().kept());
+            assert!(n_pairs > 0, "catalogues are installed, and none gives a pair: {}", corpus.counts());
         }
         Err(error) => assert!(matches!(error, CorpusError::NoCatalogue { .. }) && !has_some, "{error}"),
     }

@@ -126,6 +126,15 @@ pub struct Aligned {
     pub sentences: Vec<AlignedSentence>,
     /// Against given links: of all sentences, or where a head was chosen by those of the even ones, of the odd ones.
     pub tally: Option<AlignmentTally>,
+    /// Whether the head was chosen by the links of the even sentences.
+    chosen_by_even: bool,
+}
+
+impl Aligned {
+    /// Whether quality is measured on a sentence, counted from 0: one whose links chose the head says nothing of it.
+    pub fn is_judged(&self, number: usize) -> bool {
+        !self.chosen_by_even || number % 2 == 1
+    }
 }
 
 /// A pair, encoded.
@@ -281,7 +290,7 @@ fn align(
         progress(all - encoded.len() as u64 + number as u64 + 1, all);
         Ok(())
     })?;
-    Ok(Aligned { heads, rated, sentences, tally })
+    Ok(Aligned { heads, rated, sentences, tally, chosen_by_even: only_odd })
 }
 
 /// Hands over the attention of each sentence, by site.

@@ -37,7 +37,7 @@ pub use recording::{RecordOptions, RecordRunError};
 pub use showing::{ImportedOptions, ShowError, ShowOptions, Shown, curves};
 pub use signals::{DEFAULT_CODES, Place, SignalError};
 pub use transcribing::{HeardSoFar, SpeechModel, Transcription};
-pub use translating::{WriteError, Writing, Written, save_attention};
+pub use translating::{MAX_SOURCE_TOKENS, WriteError, Writing, Written, save_attention};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, search, tasks, text, train};

@@ -6,7 +6,7 @@ use std::path::Path;
 use crosslens_analysis::{Token, replace_file};
 use crosslens_nets::Threads;
 use crosslens_nets::network::{Family, NetworkError, Stepper};
-use crosslens_nets::search::{Hypothesis, Search, write};
+use crosslens_nets::search::{Hypothesis, Keep, Search, write};
 use crosslens_nets::tasks::END_WORD;
 use crosslens_nets::text::UNKNOWN_WORD;
 use safetensors::tensor::{Dtype, TensorView};
@@ -26,13 +26,15 @@ pub struct Writing {
     pub most_tokens: usize,
     /// Whether a word the network has no name for is replaced by the source word most looked at.
     pub replace_unknown: bool,
+    /// Whether the attention that texts are written with is kept.
+    pub keep_attention: bool,
     /// Threads; 0 for one per core. The texts do not depend on it.
     pub n_threads: usize,
 }
 
 impl Default for Writing {
     fn default() -> Self {
-        Self { beams: 1, n_best: 1, length_penalty: 1.0, most_tokens: 0, replace_unknown: false, n_threads: 0 }
+        Self { beams: 1, n_best: 1, length_penalty: 1.0, most_tokens: 0, replace_unknown: false, keep_attention: false, n_threads: 0 }
     }
 }
 
@@ -51,15 +53,42 @@ pub enum WriteError {
     /// Nothing says where a text ends.
     #[error("this network's sentences are all of one length: it has no word that ends a text")]
     NoEnd,
+    /// A text that is no sentence.
+    #[error("text {number} has {n_tokens} tokens, at most {MAX_SOURCE_TOKENS} are taken")]
+    TooLong {
+        /// From 1.
+        number: usize,
+        /// Its tokens.
+        n_tokens: usize,
+    },
     /// Words cannot be replaced by what is looked at where nothing is.
     #[error("unknown words are replaced by what attention looks at, and this network has none")]
     NoAttention,
     /// A text longer than the positions that the network has learned.
-    #[error(transparent)]
-    Length(#[from] NetworkError),
+    #[error("text {number}: {source}")]
+    Length {
+        /// From 1.
+        number: usize,
+        /// The reason.
+        source: NetworkError,
+    },
     /// Threads cannot be started.
     #[error("threads cannot be started")]
     Threads(#[from] std::io::Error),
+}
+
+impl WriteError {
+    /// Which of the texts it is about, from 0, and the reason without its number; none where it is about all of them.
+    pub fn about_text(&self) -> Option<(usize, String)> {
+        match self {
+            Self::Text { number, source } => Some((number - 1, source.to_string())),
+            Self::Length { number, source } => Some((number - 1, source.to_string())),
+            Self::TooLong { number, n_tokens } => {
+                Some((number - 1, format!("it has {n_tokens} tokens, at most {MAX_SOURCE_TOKENS} are taken")))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A text that was written.
@@ -75,26 +104,16 @@ pub struct Written {
     pub log_probability: f64,
     /// What it was rated by.
     pub score: f64,
-    /// `[target step, head, source step]`, the heads of a Transformer layer by layer; empty without attention.
+    /// `[target step, head, source step]`, the heads of a Transformer layer by layer; empty without attention, or where it is not kept.
     pub attention: Vec<f32>,
-    /// Heads of all layers.
+    /// Heads of all layers whose attention is kept.
     pub n_heads: usize,
-}
-
-impl Written {
-    /// The weights with which a token was written, averaged over heads.
-    pub fn mean_attention(&self, step: usize) -> Vec<f32> {
-        let n = self.source.len();
-        if self.n_heads == 0 {
-            return Vec::new();
-        }
-        let rows = &self.attention[step * self.n_heads * n..][..self.n_heads * n];
-        (0..n).map(|key| rows.iter().skip(key).step_by(n).sum::<f32>() / self.n_heads as f32).collect()
-    }
 }
 
 /// Texts encoded and written at a time, so that memory does not grow with their number.
 const BATCH: usize = 1024;
+/// Most tokens of a text, the end among them: several times the longest sentence that can be trained on.
+pub const MAX_SOURCE_TOKENS: usize = 4096;
 
 impl TrainedModel {
     /// Writes for each text what the network makes of it, the best first; `done` is told how many of all are written.
@@ -103,17 +122,18 @@ impl TrainedModel {
         if how.replace_unknown && self.network.config().family == Family::Ved {
             return Err(WriteError::NoAttention);
         }
-        let sources: Vec<(Vec<Token>, Vec<String>)> = texts
-            .iter()
-            .enumerate()
-            .map(|(number, text)| self.read_source(text).map_err(|source| WriteError::Text { number: number + 1, source }))
-            .collect::<Result<_, _>>()?;
+        let read = |(number, text): (usize, &String)| self.read_to_write(number + 1, text);
+        let sources: Vec<(Vec<Token>, Vec<String>)> = texts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let mut search = Search { beams: how.beams.max(1), n_best: how.n_best, length_penalty: how.length_penalty, ..Search::greedy(end) };
         if how.most_tokens > 0 {
             (search.steps, search.steps_per_source) = (how.most_tokens, 0);
         }
+        search.keep = match (how.keep_attention, how.replace_unknown) {
+            (true, _) => Keep::Weights,
+            (false, true) => Keep::Places,
+            (false, false) => Keep::Nothing,
+        };
         let longest = sources.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(1);
-        self.network.check_lengths(longest, 1)?;
         let threads = Threads::new(how.n_threads)?;
         let stepper = Stepper::new(&self.network, &self.weights, longest.max(search.most_tokens(longest)), &threads);
         let mut all = Vec::with_capacity(texts.len());
@@ -126,6 +146,16 @@ impl TrainedModel {
             done(all.len());
         }
         Ok(all)
+    }
+
+    /// The tokens of a text that is not too long, and their words.
+    fn read_to_write(&self, number: usize, text: &str) -> Result<(Vec<Token>, Vec<String>), WriteError> {
+        let (tokens, words) = self.read_source(text).map_err(|source| WriteError::Text { number, source })?;
+        if tokens.len() > MAX_SOURCE_TOKENS {
+            return Err(WriteError::TooLong { number, n_tokens: tokens.len() });
+        }
+        self.network.check_lengths(tokens.len(), 1).map_err(|source| WriteError::Length { number, source })?;
+        Ok((tokens, words))
     }
 
     fn written(&self, source: &[String], hypothesis: Hypothesis<f32>, how: &Writing) -> Written {
@@ -142,14 +172,10 @@ impl TrainedModel {
             tokens,
         };
         if how.replace_unknown {
-            for step in 0..written.tokens.len() {
-                if written.tokens[step] == UNKNOWN_WORD {
-                    let row = written.mean_attention(step);
-                    // The end is no word to take over.
-                    let best = (0..row.len().saturating_sub(1)).max_by(|&a, &b| row[a].total_cmp(&row[b]));
-                    if let Some(best) = best {
-                        written.tokens[step] = source[best].clone();
-                    }
+            for (token, &place) in written.tokens.iter_mut().zip(&hypothesis.looked_at) {
+                // The end is no word to take over.
+                if token == UNKNOWN_WORD && source[place] != END_WORD {
+                    token.clone_from(&source[place]);
                 }
             }
         }
@@ -163,11 +189,11 @@ impl TrainedModel {
 }
 
 /// Writes the attention of texts into a safetensors file: `cross_attentions.{number}` of shape `[head, target, source]` for each text that
-/// has any, its tokens as JSON in the metadata, `tokens.{number}` with `source` and `target`.
-pub fn save_attention(path: &Path, texts: &[Written]) -> std::io::Result<()> {
+/// has any, its tokens as JSON in the metadata, `tokens.{number}` with `source` and `target`. Each text comes with its number.
+pub fn save_attention(path: &Path, texts: &[(usize, Written)]) -> std::io::Result<()> {
     let mut facts = HashMap::new();
     let mut arrays = Vec::new();
-    for (number, text) in texts.iter().enumerate() {
+    for (number, text) in texts {
         let tokens = serde_json::json!({ "source": text.source, "target": text.tokens });
         facts.insert(format!("tokens.{number}"), tokens.to_string());
         let (n_target, n_source) = (text.tokens.len(), text.source.len());

@@ -1,5 +1,7 @@
 //! Writing a target for each source: the likeliest word at every step, or several hypotheses side by side.
 
+use std::rc::Rc;
+
 use crosslens_analysis::Token;
 use crosslens_kernels::{Real, Threads, log_sum_exp};
 
@@ -20,12 +22,26 @@ pub struct Search {
     pub steps: usize,
     /// See `steps`.
     pub steps_per_source: usize,
+    /// What is kept of the attention that tokens are written with.
+    pub keep: Keep,
+}
+
+/// What is kept of the attention that tokens are written with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// For each token where it looked most.
+    Places,
+    /// That, and all weights: as many numbers for each token as the source has, for each head.
+    Weights,
 }
 
 impl Search {
     /// The likeliest word at every step, up to twice the source's tokens and ten more.
     pub fn greedy(end: Token) -> Self {
-        Self { beams: 1, length_penalty: 1.0, n_best: 1, end, steps: 10, steps_per_source: 2 }
+        Self { beams: 1, length_penalty: 1.0, n_best: 1, end, steps: 10, steps_per_source: 2, keep: Keep::Nothing }
     }
 
     /// Most tokens of the target for a source of so many.
@@ -47,24 +63,24 @@ pub struct Hypothesis<F> {
     pub log_probabilities: Vec<f64>,
     /// What it is rated by.
     pub score: f64,
+    /// Of each token the source step with most weight, the mean over heads; the last step, which ends the source, is none to look at, the
+    /// first among equals is taken. Empty without attention, or where [`Keep::Nothing`] is kept.
+    pub looked_at: Vec<usize>,
     /// `[target step, head, source step]`, of a Transformer `[target step, layer, head, source step]`: the weights with which each token
-    /// was written; empty without attention.
+    /// was written; empty without attention, or where they are not kept.
     pub attention: Vec<F>,
 }
 
 impl<F> Hypothesis<F> {
-    fn start() -> Self {
-        Self { tokens: Vec::new(), log_probabilities: Vec::new(), score: 0.0, attention: Vec::new() }
-    }
-
     /// Logarithm of the probability of all tokens.
     pub fn log_probability(&self) -> f64 {
         self.log_probabilities.iter().sum()
     }
 }
 
-/// Sources that are written for together.
+/// Sources that are written for together, and their tokens, so that memory does not grow with their length.
 const GROUP: usize = 32;
+const GROUP_TOKENS: usize = 512 * GROUP;
 
 /// The best hypotheses for each source, the best first.
 ///
@@ -96,10 +112,18 @@ pub fn write<F: Real>(
     // Sources of like length end at about the same step.
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|&number| std::cmp::Reverse(sources[number].len()));
-    let mut groups: Vec<Written<'_, F>> = order.chunks(GROUP).map(|numbers| Written { numbers, best: Vec::new() }).collect();
+    let lengths: Vec<usize> = order.iter().map(|&number| sources[number].len()).collect();
+    let mut groups: Vec<Written<'_, F>> = Vec::new();
+    let mut rest = &order[..];
+    while let Some(&longest) = lengths.get(order.len() - rest.len()) {
+        let (numbers, after) = rest.split_at((GROUP_TOKENS / longest.max(1)).clamp(1, GROUP).min(rest.len()));
+        groups.push(Written { numbers, best: Vec::new() });
+        rest = after;
+    }
     threads.for_each(&mut groups, |_, group| {
         let sources: Vec<&[Token]> = group.numbers.iter().map(|&number| &sources[number][..]).collect();
-        group.best = Group::new(&sources, how, stepper.most_steps()).write(stepper.start(&sources), start);
+        let lengths: Vec<usize> = sources.iter().map(|source| source.len()).collect();
+        group.best = Group::new(&sources, how, stepper.most_steps()).write(stepper.start(&sources), start, &lengths);
     });
     let mut results: Vec<Vec<Hypothesis<F>>> = sources.iter().map(|_| Vec::new()).collect();
     for Written { numbers, best } in groups {
@@ -119,9 +143,56 @@ struct Group<'a, F> {
     how: &'a Search,
     /// By source.
     most_tokens: Vec<usize>,
-    finished: Vec<Vec<Hypothesis<F>>>,
-    /// Row → its hypothesis; rows of one source stand together, the best first.
-    running: Vec<Hypothesis<F>>,
+    finished: Vec<Vec<Beam<F>>>,
+    /// Row → its beam; rows of one source stand together, the best first.
+    running: Vec<Beam<F>>,
+}
+
+/// A hypothesis as it grows: beams that begin alike share their beginning, so that a step costs the same however long they are.
+#[derive(Clone)]
+struct Beam<F> {
+    last: Option<Rc<Step<F>>>,
+    n_tokens: usize,
+    log_probability: f64,
+    score: f64,
+}
+
+/// A token of a beam, and what was written before it.
+struct Step<F> {
+    before: Option<Rc<Self>>,
+    token: Token,
+    log_probability: f64,
+    looked_at: Option<usize>,
+    attention: Vec<F>,
+}
+
+/// One after the other: a chain of many thousands would be too deep for calls within calls.
+impl<F> Drop for Step<F> {
+    fn drop(&mut self) {
+        let mut before = self.before.take();
+        while let Some(mut step) = before.and_then(Rc::into_inner) {
+            before = step.before.take();
+        }
+    }
+}
+
+impl<F: Real> Beam<F> {
+    fn start() -> Self {
+        Self { last: None, n_tokens: 0, log_probability: 0.0, score: 0.0 }
+    }
+
+    /// All of it, from its first token on.
+    fn hypothesis(&self) -> Hypothesis<F> {
+        let steps: Vec<&Step<F>> = std::iter::successors(self.last.as_deref(), |step| step.before.as_deref()).collect();
+        let in_order = || steps.iter().rev();
+        Hypothesis {
+            tokens: in_order().map(|step| step.token).collect(),
+            log_probabilities: in_order().map(|step| step.log_probability).collect(),
+            score: self.score,
+            looked_at: in_order().filter_map(|step| step.looked_at).collect(),
+            attention: in_order().flat_map(|step| step.attention.iter().copied()).collect(),
+        }
+    }
 }
 
 /// A word that could come next.
@@ -140,27 +211,27 @@ impl<'a, F: Real> Group<'a, F> {
             how,
             most_tokens: sources.iter().map(|source| how.most_tokens(source.len()).min(most_steps)).collect(),
             finished: sources.iter().map(|_| Vec::new()).collect(),
-            running: sources.iter().map(|_| Hypothesis::start()).collect(),
+            running: sources.iter().map(|_| Beam::start()).collect(),
         }
     }
 
-    fn write(mut self, mut stepping: Stepping<'_, F>, start: Token) -> Vec<Vec<Hypothesis<F>>> {
+    fn write(mut self, mut stepping: Stepping<'_, F>, start: Token, lengths: &[usize]) -> Vec<Vec<Hypothesis<F>>> {
         while !self.running.is_empty() {
-            let fed: Vec<Token> = self.running.iter().map(|hypothesis| hypothesis.tokens.last().copied().unwrap_or(start)).collect();
+            let fed: Vec<Token> = self.running.iter().map(|beam| beam.last.as_ref().map_or(start, |last| last.token)).collect();
             let n_rows = fed.len();
             let logits = stepping.step(&fed);
             let n_words = logits.len() / n_rows;
             let candidates: Vec<Vec<Candidate>> =
                 logits.chunks_exact_mut(n_words).enumerate().map(|(row, logits)| self.candidates(row, logits)).collect();
-            let rows = self.choose(&stepping, candidates);
+            let rows = self.choose(&stepping, candidates, lengths);
             stepping.keep(&rows);
         }
         let n_best = self.how.n_best.clamp(1, self.how.beams);
-        for hypotheses in &mut self.finished {
-            hypotheses.sort_by(|a, b| b.score.total_cmp(&a.score));
-            hypotheses.truncate(n_best);
-        }
-        self.finished
+        let best = |mut beams: Vec<Beam<F>>| {
+            beams.sort_by(|a, b| b.score.total_cmp(&a.score));
+            beams.iter().take(n_best).map(Beam::hypothesis).collect()
+        };
+        self.finished.into_iter().map(best).collect()
     }
 
     /// The likeliest continuations of a row, the best first: enough of them that the end may be among them.
@@ -169,7 +240,7 @@ impl<'a, F: Real> Group<'a, F> {
         let best = highest(logits, wanted);
         let kept: Vec<f64> = best.iter().map(|&token| logits[token as usize].to_f64()).collect();
         let total = log_sum_exp(logits).to_f64();
-        let before = self.running[row].log_probability();
+        let before = self.running[row].log_probability;
         best.iter()
             .zip(kept)
             .map(|(&token, logit)| {
@@ -180,7 +251,7 @@ impl<'a, F: Real> Group<'a, F> {
     }
 
     /// Takes the best continuations of every source; returns the rows they go on from.
-    fn choose(&mut self, stepping: &Stepping<'_, F>, mut candidates: Vec<Vec<Candidate>>) -> Vec<usize> {
+    fn choose(&mut self, stepping: &Stepping<'_, F>, mut candidates: Vec<Vec<Candidate>>, lengths: &[usize]) -> Vec<usize> {
         let mut running = Vec::with_capacity(self.running.len());
         let mut rows = Vec::with_capacity(self.running.len());
         let mut first = 0;
@@ -203,11 +274,11 @@ impl<'a, F: Real> Group<'a, F> {
                 if is_end && rank >= self.how.beams {
                     continue;
                 }
-                let hypothesis = self.extended(stepping, candidate);
-                if is_end || hypothesis.tokens.len() >= self.most_tokens[source] {
-                    self.finished[source].push(hypothesis);
+                let beam = self.extended(stepping, candidate, lengths[source]);
+                if is_end || beam.n_tokens >= self.most_tokens[source] {
+                    self.finished[source].push(beam);
                 } else {
-                    running.push(hypothesis);
+                    running.push(beam);
                     rows.push(candidate.row);
                     n_running += 1;
                 }
@@ -222,14 +293,34 @@ impl<'a, F: Real> Group<'a, F> {
         rows
     }
 
-    fn extended(&self, stepping: &Stepping<'_, F>, candidate: &Candidate) -> Hypothesis<F> {
-        let mut hypothesis = self.running[candidate.row].clone();
-        hypothesis.tokens.push(candidate.token);
-        hypothesis.log_probabilities.push(candidate.log_probability);
-        hypothesis.score = self.how.rate(candidate.total, hypothesis.tokens.len());
-        hypothesis.attention.extend_from_slice(stepping.attention(candidate.row));
-        hypothesis
+    fn extended(&self, stepping: &Stepping<'_, F>, candidate: &Candidate, n_source: usize) -> Beam<F> {
+        let Beam { last, n_tokens, .. } = &self.running[candidate.row];
+        let n_tokens = n_tokens + 1;
+        let weights = if self.how.keep == Keep::Nothing { &[] } else { stepping.attention(candidate.row) };
+        let step = Step {
+            before: last.clone(),
+            token: candidate.token,
+            log_probability: candidate.log_probability,
+            looked_at: most_looked_at(weights, n_source),
+            attention: if self.how.keep == Keep::Weights { weights.to_vec() } else { Vec::new() },
+        };
+        Beam { last: Some(Rc::new(step)), n_tokens, log_probability: candidate.total, score: self.how.rate(candidate.total, n_tokens) }
     }
+}
+
+/// The source step with most weight over all heads but for the last, which ends the source, unless it is the only one; none without weights.
+fn most_looked_at<F: Real>(weights: &[F], n_source: usize) -> Option<usize> {
+    if weights.is_empty() {
+        return None;
+    }
+    let mut best = (0, f64::NEG_INFINITY);
+    for step in 0..n_source.saturating_sub(1).max(1) {
+        let weight: f64 = weights.iter().skip(step).step_by(n_source).map(|weight| weight.to_f64()).sum();
+        if weight > best.1 {
+            best = (step, weight);
+        }
+    }
+    Some(best.0)
 }
 
 /// The tokens of the `n` highest logits, the highest first, the lower token among equals; NaN never wins.
@@ -287,7 +378,7 @@ mod tests {
         let mut engine = Engine::new(1).expect("an engine");
         for config in networks() {
             let (network, weights) = drawn(&config);
-            let how = Search { steps: 6, steps_per_source: 0, end: Token::MAX, ..Search::greedy(END) };
+            let how = Search { steps: 6, steps_per_source: 0, end: Token::MAX, keep: Keep::Weights, ..Search::greedy(END) };
             let written = search(&network, &weights, &sources(), &how, &threads);
             let pairs: Vec<Pair> = sources().into_iter().map(|source| Pair::new(source, vec![0; 6])).collect();
             for (seen, written) in engine.observe(&network, &weights, &pairs, Feeding::Free).iter().zip(&written) {
@@ -343,7 +434,7 @@ mod tests {
         for config in networks() {
             let (network, weights) = drawn(&config);
             for length_penalty in [0.0, 1.0] {
-                let how = Search { beams: 64, n_best: 2, length_penalty, end: END, steps: 3, steps_per_source: 0 };
+                let how = Search { beams: 64, n_best: 2, length_penalty, end: END, steps: 3, steps_per_source: 0, keep: Keep::Nothing };
                 for (source, written) in sources().iter().zip(search(&network, &weights, &sources(), &how, &threads)) {
                     let (target, score) = exhaustive(&network, &weights, source, &how);
                     assert_eq!(written[0].tokens, target, "{config:?}");
@@ -363,6 +454,87 @@ mod tests {
             assert_eq!(search(&network, &weights, std::slice::from_ref(source), &how, &threads)[0], together);
         }
         assert!(search(&network, &weights, &[], &how, &threads).is_empty());
+    }
+
+    /// The place is that of the highest mean over heads, the end of the source left out; beams that share a beginning keep their own rows.
+    #[test]
+    fn what_is_asked_for_is_kept_of_the_attention() {
+        let threads = Threads::new(1).expect("threads");
+        for config in networks() {
+            let (network, weights) = drawn(&config);
+            let with =
+                |keep| search(&network, &weights, &sources(), &Search { beams: 3, n_best: 3, keep, ..Search::greedy(END) }, &threads);
+            let [nothing, places, all] = [Keep::Nothing, Keep::Places, Keep::Weights].map(with);
+            for (source, ((nothing, places), all)) in sources().iter().zip(nothing.iter().zip(&places).zip(&all)) {
+                for ((nothing, places), all) in nothing.iter().zip(places).zip(all) {
+                    assert!(nothing.attention.is_empty() && nothing.looked_at.is_empty() && places.attention.is_empty());
+                    assert_eq!((&places.looked_at, &places.tokens, places.score), (&all.looked_at, &all.tokens, all.score));
+                    assert_eq!((&nothing.tokens, nothing.score), (&all.tokens, all.score), "{config:?}");
+                    if config.family == Family::Ved {
+                        assert!(all.attention.is_empty() && all.looked_at.is_empty());
+                        continue;
+                    }
+                    let n_row = all.attention.len() / all.tokens.len();
+                    assert_eq!((all.looked_at.len(), n_row % source.len()), (all.tokens.len(), 0), "{config:?}");
+                    for (&place, row) in all.looked_at.iter().zip(all.attention.chunks(n_row)) {
+                        assert!(source.len() == 1 || place + 1 < source.len(), "{config:?}: the end is no place");
+                        let mean = |step: usize| row.iter().skip(step).step_by(source.len()).sum::<f64>();
+                        assert!((0..source.len().saturating_sub(1)).all(|step| mean(step) <= mean(place)), "{config:?}");
+                    }
+                    // The row of a step does not depend on what comes after it: that of the beam's own tokens, fed again.
+                    let pair = Pair::new(source.clone(), all.tokens.clone());
+                    let seen = &Engine::new(1).expect("an engine").observe(&network, &weights, &[pair], Feeding::Forced)[0];
+                    let (n_heads, n_steps) = (n_row / source.len(), all.tokens.len());
+                    for (step, row) in all.attention.chunks(n_row).enumerate() {
+                        for (head, row) in row.chunks(source.len()).enumerate() {
+                            let expected = &seen.attention[(head * n_steps + step) * source.len()..][..source.len()];
+                            assert!(row.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{config:?}, head {head} of {n_heads}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// 20,000 words and 3,000 tokens: all weights would be 60 million numbers, and were once copied at every step.
+    #[test]
+    fn a_long_line_takes_no_more_memory_than_its_tokens() {
+        let config = NetworkConfig { hidden: 2, inputs: Inputs::Embedding { size: 2 }, ..NetworkConfig::of(Family::Aed) };
+        let network = Network::new(&config, 4, 5, 3).expect("a sound network");
+        let weights = network.draw_weights::<f32>(9);
+        let how = Search { keep: Keep::Places, steps_per_source: 0, steps: 3000, ..Search::greedy(Token::MAX) };
+        let source: Vec<Token> = (0..20_000).map(|number| number % 4).collect();
+        let written = search(&network, &weights, &[source], &how, &Threads::new(1).expect("threads"));
+        assert_eq!((written[0][0].tokens.len(), written[0][0].looked_at.len()), (3000, 3000));
+        assert!(written[0][0].attention.is_empty());
+    }
+
+    /// A chain of a million tokens is let go of without a call for each.
+    #[test]
+    fn long_beams_end_without_deep_calls() {
+        let mut beam: Beam<f32> = Beam::start();
+        for token in 0..1_000_000 {
+            let step = Step { before: beam.last.take(), token, log_probability: 0.0, looked_at: None, attention: Vec::new() };
+            beam.last = Some(Rc::new(step));
+        }
+        let other = beam.clone();
+        drop(beam);
+        assert_eq!(other.hypothesis().tokens.len(), 1_000_000);
+    }
+
+    #[test]
+    fn sources_of_any_length_are_grouped_and_come_back_in_order() {
+        let threads = Threads::new(2).expect("threads");
+        let (network, weights) = drawn(&networks()[0]);
+        let how = Search { steps: 2, steps_per_source: 0, ..Search::greedy(END) };
+        // Longer than a group may have tokens, half as long, and more short ones than a group has.
+        let lengths = [3, GROUP_TOKENS / 2, GROUP_TOKENS + 1, 1].into_iter().chain([2; 70]);
+        let sources: Vec<Vec<Token>> =
+            lengths.enumerate().map(|(number, n)| (0..n).map(|step| ((number + step) % 4) as Token).collect()).collect();
+        let together = search(&network, &weights, &sources, &how, &threads);
+        for (source, together) in sources.iter().zip(together) {
+            assert_eq!(search(&network, &weights, std::slice::from_ref(source), &how, &threads)[0], together);
+        }
     }
 
     #[test]

@@ -54,6 +54,12 @@ impl Failure {
         self
     }
 
+    /// The same failure with its message put another way.
+    pub(crate) fn worded(mut self, message: String) -> Self {
+        self.message = message;
+        self
+    }
+
     pub(crate) fn of(error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
@@ -427,6 +433,7 @@ impl From<WriteError> for Failure {
         match error {
             WriteError::NoEnd => failure.hint("crosslens attend RUN --source TEXT, or a network of the task translation or of a corpus"),
             WriteError::NoAttention => failure.hint("leave --replace-unknown out"),
+            WriteError::TooLong { .. } => failure.hint("a sentence or a few at a time, each on a line of its own"),
             _ => failure,
         }
     }

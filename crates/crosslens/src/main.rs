@@ -5,6 +5,7 @@ mod commands;
 #[cfg(test)]
 mod documented;
 mod failure;
+mod input;
 mod interrupt;
 mod machine;
 mod output;

@@ -59,9 +59,31 @@ impl Unpacked {
         let content: Box<dyn BufRead + Send> = if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) };
         Ok(Self { content, is_gzip, n_bytes, n_read })
     }
+
+    /// What lies ready to be read; nothing at the end.
+    fn ready(&mut self) -> std::io::Result<&[u8]> {
+        while let Err(error) = self.content.fill_buf() {
+            if error.kind() != ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        // Asked again, since a loop cannot give away what it borrows; nothing more is read.
+        self.content.fill_buf()
+    }
 }
 
-/// A line without its end, `\n` or `\r\n`.
+/// What ends the lines of a file: decided by the first end there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    /// No end was met yet.
+    Unknown,
+    /// `\n` or `\r\n`; a `\r` elsewhere is white space, so that line n of two aligned files stays line n.
+    Newlines,
+    /// A lone `\r`, as old Macintosh programs write it; `\n` and `\r\n` end a line there too.
+    Returns,
+}
+
+/// A line without its end: `\n`, `\r\n`, or `\r` in a file whose first line ends so.
 #[derive(Debug)]
 pub(crate) enum Line<'a> {
     Bytes(&'a [u8]),
@@ -85,6 +107,7 @@ pub(crate) struct Lines {
     file: Unpacked,
     max_bytes: usize,
     n_lines: u64,
+    ends: Ends,
     /// The line that was read last, one byte beyond the limit at most.
     buffer: Vec<u8>,
 }
@@ -92,7 +115,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Opens a file whose longer lines are passed over.
     pub(crate) fn open(path: &Path, max_bytes: usize) -> Result<Self, CorpusError> {
-        Ok(Self { path: path.into(), file: Unpacked::open(path)?, max_bytes, n_lines: 0, buffer: Vec::new() })
+        Ok(Self { path: path.into(), file: Unpacked::open(path)?, max_bytes, n_lines: 0, ends: Ends::Unknown, buffer: Vec::new() })
     }
 
     /// How much of the file was read.
@@ -111,7 +134,8 @@ impl Lines {
 
     /// The next line with its number, from 1; none after the last. A mark of UTF-8 at the beginning of the file is removed.
     pub(crate) fn next_line(&mut self) -> Result<Option<(u64, Line<'_>)>, CorpusError> {
-        let Some(is_whole) = self.fill_buffer()? else { return Ok(None) };
+        let read = self.fill_buffer();
+        let Some(is_whole) = read.map_err(|source| failure(&self.path, self.file.is_gzip, self.n_lines, source))? else { return Ok(None) };
         self.n_lines += 1;
         let mut line = self.buffer.as_slice();
         if self.n_lines == 1 {
@@ -126,23 +150,20 @@ impl Lines {
     }
 
     /// Reads to the end of a line, keeping as much of it as is needed; says whether all of it was kept, nothing after the last line.
-    fn fill_buffer(&mut self) -> Result<Option<bool>, CorpusError> {
+    fn fill_buffer(&mut self) -> std::io::Result<Option<bool>> {
         self.buffer.clear();
         let mut is_whole = true;
         let mut is_there = false;
         // A mark of three bytes and a `\r` are no part of a line.
         let most = self.max_bytes + 4;
         loop {
-            let chunk = match self.file.content.fill_buf() {
-                Ok(chunk) => chunk,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(source) => return Err(failure(&self.path, self.file.is_gzip, self.n_lines, source)),
-            };
+            let chunk = self.file.ready()?;
             if chunk.is_empty() {
                 return Ok(is_there.then_some(is_whole));
             }
             is_there = true;
-            let end = chunk.iter().position(|&byte| byte == b'\n');
+            let end = chunk.iter().position(|&byte| byte == b'\n' || (byte == b'\r' && self.ends != Ends::Newlines));
+            let is_return = end.is_some_and(|end| chunk[end] == b'\r');
             let content = &chunk[..end.unwrap_or(chunk.len())];
             let kept = content.len().min(most - self.buffer.len());
             self.buffer.extend_from_slice(&content[..kept]);
@@ -150,9 +171,22 @@ impl Lines {
             let used = end.map_or(chunk.len(), |end| end + 1);
             self.file.content.consume(used);
             if end.is_some() {
+                self.end_line(is_return)?;
                 return Ok(Some(is_whole));
             }
         }
+    }
+
+    /// Passes over the `\n` after a `\r`, and learns from the first end how lines end.
+    fn end_line(&mut self, is_return: bool) -> std::io::Result<()> {
+        let has_newline = !is_return || self.file.ready()?.first() == Some(&b'\n');
+        if is_return && has_newline {
+            self.file.content.consume(1);
+        }
+        if self.ends == Ends::Unknown {
+            self.ends = if has_newline { Ends::Newlines } else { Ends::Returns };
+        }
+        Ok(())
     }
 }
 
@@ -202,6 +236,22 @@ mod tests {
         let expected = [&some(&["abcd", "", "abcd"])[..], &[None], &some(&["abcd"])].concat();
         assert_eq!(lines, expected, "`ab\\rd\\r` is five bytes long");
         assert!(read(b"", 4).expect("an empty text").is_empty());
+    }
+
+    /// The second text has its first end at the end of what is read at a time.
+    #[test]
+    fn a_lone_return_ends_a_line_where_the_first_one_ends_so() {
+        assert_eq!(read(b"a\tb\rc\td\r", 100).expect("a text"), some(&["a\tb", "c\td"]));
+        assert_eq!(read(b"a\r\rb\nc\r\nd", 100).expect("a text"), some(&["a", "", "b", "c", "d"]));
+        assert_eq!(read(b"a\nb\rc\nd\r", 100).expect("a text"), some(&["a", "b\rc", "d"]), "white space elsewhere");
+        assert_eq!(read(b"a\r", 100).expect("a text"), some(&["a"]));
+        for (end, then) in [("\r\n", "b\rc"), ("\r", "b")] {
+            let first = "a".repeat((8 << 10) - 1);
+            let lines = read(format!("{first}{end}b\rc").as_bytes(), 10_000).expect("a text");
+            assert_eq!(lines[..2], some(&[first.as_str(), then]), "{end:?}");
+        }
+        let long = [vec![b'a'; 100], b"\rbb\r".to_vec()].concat();
+        assert_eq!(read(&long, 4).expect("a text"), [None, Some(b"bb".to_vec())]);
     }
 
     #[test]
@@ -287,6 +337,9 @@ mod tests {
             let text = text + "\n";
             let plain = read(text.as_bytes(), 1 << 10).expect("a text");
             prop_assert_eq!(&plain, &read(&gzip(text.as_bytes()), 1 << 10).expect("a packed text"));
+            let first = text.find(['\r', '\n']).expect("it ends with one");
+            let is_return = !text[first..].starts_with('\n') && !text[first..].starts_with("\r\n");
+            let text = if is_return { text.replace("\r\n", "\n").replace('\r', "\n") } else { text };
             prop_assert_eq!(plain, some(&text.lines().collect::<Vec<_>>()));
         }
     }

@@ -19,7 +19,7 @@ use super::{CorpusError, CorpusReader, Filter};
 ///
 /// | text | corpus |
 /// |---|---|
-/// | `x.tsv`, `x.tsv.gz`, any other name | lines of source and target with a tab between them; further columns are passed over |
+/// | `x.tsv`, `x.tsv.gz`, any other name | lines of source and target with a tab or `\|\|\|` between them; further columns are passed over |
 /// | `a.en,b.fr` | two files, line n of one translating line n of the other |
 /// | `x.jsonl`, `x.ndjson`, `.gz` | a JSON object a line: `source` and `target`, `src` and `tgt`, or `translation` with two languages |
 /// | `x.po`, `x.mo` | a gettext catalogue; the source is the `msgid` |

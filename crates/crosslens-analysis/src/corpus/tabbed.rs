@@ -1,4 +1,5 @@
-//! Lines of source and target with a tab between them; further columns are passed over.
+//! Lines of source and target with a tab between them; further columns are passed over. A line without a tab may have `|||` instead, as
+//! the files of word aligners do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +28,30 @@ impl Entries for Tabbed {
 }
 
 fn texts(line: Line<'_>) -> Texts {
-    let mut columns = line.text()?.split('\t');
+    let text = line.text()?;
+    let separator = if text.contains('\t') { "\t" } else { "|||" };
+    let mut columns = text.split(separator);
     both(columns.next().unwrap_or_default(), columns.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::Reason;
+
+    #[test]
+    fn a_tab_separates_before_bars_do() {
+        let pair = |source: &str, target: &str| Ok((source.to_owned(), target.to_owned()));
+        for (line, expected) in [
+            ("a\tb\tc", pair("a", "b")),
+            ("a ||| b", pair("a", "b")),
+            ("a ||| x\tb", pair("a ||| x", "b")),
+            ("a ||| b ||| c", pair("a", "b")),
+            ("a|||b", pair("a", "b")),
+            ("a || b", Err(Reason::OneSided)),
+            (" ||| b", Err(Reason::OneSided)),
+        ] {
+            assert_eq!(texts(Line::Bytes(line.as_bytes())), expected, "{line:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Sentences of a parallel corpus: read, split into trained and held out, turned into tokens, batched by length.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crosslens_analysis::corpus::{BytesRead, CorpusError, CorpusReport, CorpusSpec, Filter, TextPair};
 use crosslens_analysis::{Pair, Vocabulary};
@@ -21,12 +21,16 @@ pub struct CorpusConfig {
     /// What the network is judged on; without it, `held_out` sentences of `train`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<CorpusSpec>,
-    /// Source sentences kept from training, with all their translations, where there is no `dev`. Default: 1000.
+    /// Source sentences kept from training, with all their translations, where there is no `dev`; fewer where those are more than 5,000
+    /// pairs, which is said. Default: 1000.
     #[serde(default = "default_held_out")]
     pub held_out: usize,
     /// Pairs with more words on either side are left out, of `dev` too. Default: 30.
     #[serde(default = "default_max_words")]
     pub max_words: usize,
+    /// Reading ends after so many pairs, of `dev` too: all of them are held in memory, about half a kilobyte each. Default: 4,000,000.
+    #[serde(default = "default_max_pairs")]
+    pub max_pairs: u64,
     /// What texts are cut into. Default: words.
     #[serde(default)]
     pub units: Units,
@@ -46,11 +50,15 @@ fn default_max_words() -> usize {
     30
 }
 
+fn default_max_pairs() -> u64 {
+    4_000_000
+}
+
 fn default_vocabulary() -> usize {
     8000
 }
 
-/// Pairs of the held-out part that are kept: enough to judge and explain by.
+/// Pairs that are judged and explained by, at most: those of whole sources, so that all translations of a source are references.
 const MAX_HELD_OUT: usize = 5000;
 /// Batches that are formed together, so that sentences of like length meet.
 const POOL_BATCHES: u64 = 32;
@@ -66,6 +74,7 @@ impl CorpusConfig {
             dev: None,
             held_out: default_held_out(),
             max_words: default_max_words(),
+            max_pairs: default_max_pairs(),
             units: Units::default(),
             vocabulary: default_vocabulary(),
             lowercase: false,
@@ -77,6 +86,7 @@ impl CorpusConfig {
             ("vocabulary", self.vocabulary, 3, MAX_VOCABULARY),
             ("max_words", self.max_words, 1, MAX_WORDS),
             ("held_out", self.held_out, 1, usize::MAX),
+            ("max_pairs", usize::try_from(self.max_pairs).unwrap_or(usize::MAX), 1, usize::MAX),
         ] {
             if value < least {
                 return Err(TaskError::TooSmall { field, value, least });
@@ -97,19 +107,23 @@ impl CorpusConfig {
     /// The same; `told` hears how far it is.
     pub fn build_watched(&self, known: Option<TextFiles>, told: &mut dyn FnMut(Preparing)) -> Result<CorpusTask, TaskError> {
         self.check()?;
-        let filter = Filter { max_words: Some(self.max_words), ..Filter::default() };
+        let filter = Filter { max_words: Some(self.max_words), max_pairs: Some(self.max_pairs), ..Filter::default() };
         let (mut train, report) = read(&self.train, &filter, told)?;
-        let (mut held_out, dev_report) = match &self.dev {
+        let mut reports = vec![Read { what: "training", report }];
+        let held_out = match &self.dev {
             Some(dev) => {
-                let (pairs, report) = read(dev, &filter, told)?;
-                (pairs, Some(report))
+                let (mut pairs, report) = read(dev, &filter, told)?;
+                reports.push(Read { what: "dev", report });
+                let first = of_whole_sources(&pairs, pairs.iter().map(|(source, _)| source.as_str()), usize::MAX);
+                pairs.retain(|(source, _)| first.contains(source));
+                pairs
             }
-            None => (self.take_held_out(&mut train)?, None),
+            None => self.take_held_out(&mut train)?,
         };
-        held_out.truncate(MAX_HELD_OUT);
         let (n_pairs, digest) = (train.len() as u64, digest(&train));
+        let became = Some(reports.iter().map(|read| (read.what.to_owned(), json_of(&read.report))).collect());
         let files = match known {
-            Some(known) if known.digest == digest && known.n_pairs == n_pairs => known,
+            Some(known) if known.digest == digest && known.n_pairs == n_pairs => TextFiles { became, ..known },
             Some(known) => {
                 let what = format!(
                     "`{}` is not the corpus the run began with: {n_pairs} pairs, {} then; begin a new run",
@@ -120,7 +134,7 @@ impl CorpusConfig {
             None => {
                 let config = TextConfig { units: self.units, vocabulary: self.vocabulary, lowercase: self.lowercase };
                 let codec = TextCodec::learn(config, &train, told).map_err(|error| TaskError::Corpus { what: error.to_string() })?;
-                TextFiles { codec, held_out, n_pairs, digest }
+                TextFiles { codec, held_out, n_pairs, digest, became }
             }
         };
         let (n_train, mut pairs) = (train.len(), train);
@@ -128,14 +142,14 @@ impl CorpusConfig {
         let mut train = encode(&files.codec, &pairs, told)?;
         let held_out = train.split_off(n_train);
         let listed = listed(&files.codec, train, held_out)?;
-        Ok(CorpusTask { files, listed, name: self.train.clone(), report: Some(report), dev_report })
+        Ok(CorpusTask { files, listed, config: self.clone(), reports })
     }
 
     /// The task as a run's folder keeps it: only the sentences held out, which stand in for those trained on too.
     pub fn open(&self, files: TextFiles) -> Result<CorpusTask, TaskError> {
         let pairs = encode(&files.codec, &files.held_out, &mut |_| ())?;
         let listed = listed(&files.codec, pairs.clone(), pairs)?;
-        Ok(CorpusTask { files, listed, name: self.train.clone(), report: None, dev_report: None })
+        Ok(CorpusTask { files, listed, config: self.clone(), reports: Vec::new() })
     }
 
     /// Takes the pairs of some sources, chosen by their text alone, so that no source is on both sides.
@@ -152,9 +166,39 @@ impl CorpusConfig {
             );
             return Err(TaskError::Corpus { what });
         }
-        let chosen: HashSet<String> = ranked[..self.held_out].iter().map(|&(_, source)| source.to_owned()).collect();
+        let chosen = of_whole_sources(train, ranked.iter().map(|&(_, source)| source), self.held_out);
         Ok(train.extract_if(.., |(source, _)| chosen.contains(source)).collect())
     }
+}
+
+/// The first different ones of these sources, at most so many, whose pairs all together are at most [`MAX_HELD_OUT`]; one at least.
+fn of_whole_sources<'a>(pairs: &[(String, String)], sources: impl Iterator<Item = &'a str>, most: usize) -> HashSet<String> {
+    let mut n_pairs: HashMap<&str, usize> = HashMap::new();
+    pairs.iter().for_each(|(source, _)| *n_pairs.entry(source).or_default() += 1);
+    let (mut chosen, mut n_chosen) = (HashSet::new(), 0);
+    for source in sources {
+        if chosen.contains(source) {
+            continue;
+        }
+        n_chosen += n_pairs.get(source).copied().unwrap_or(0);
+        if chosen.len() == most || (n_chosen > MAX_HELD_OUT && !chosen.is_empty()) {
+            break;
+        }
+        chosen.insert(source.to_owned());
+    }
+    chosen
+}
+
+/// What became of the lines of one corpus.
+#[derive(Clone, Debug)]
+struct Read {
+    /// What it is for.
+    what: &'static str,
+    report: CorpusReport,
+}
+
+fn json_of(report: &CorpusReport) -> serde_json::Value {
+    serde_json::to_value(report).expect("a report is counts and places")
 }
 
 fn read(spec: &CorpusSpec, filter: &Filter, told: &mut dyn FnMut(Preparing)) -> Result<(Vec<(String, String)>, CorpusReport), TaskError> {
@@ -201,9 +245,9 @@ fn digest(pairs: &[(String, String)]) -> String {
 pub struct CorpusTask {
     files: TextFiles,
     listed: Listed,
-    name: CorpusSpec,
-    report: Option<CorpusReport>,
-    dev_report: Option<CorpusReport>,
+    config: CorpusConfig,
+    /// Of what was read; nothing where the task comes from a run's folder.
+    reports: Vec<Read>,
 }
 
 impl CorpusTask {
@@ -254,10 +298,27 @@ impl Task for CorpusTask {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let said = [("training", &self.report), ("dev", &self.dev_report)];
-        notes.extend(said.into_iter().filter_map(|(what, report)| Some(format!("{what}: {}", report.as_ref()?))));
+        for Read { what, report } in &self.reports {
+            notes.push(format!("{what}: {report}"));
+            if report.kept() >= self.config.max_pairs {
+                notes.push(format!("{what}: reading ended after {} pairs; task.max_pairs takes more", report.kept()));
+            }
+        }
+        let held_out = &self.files.held_out;
+        let n_sources = held_out.iter().map(|(source, _)| source).collect::<HashSet<_>>().len();
+        let n_read = self.reports.iter().find(|read| read.what == "dev").map(|read| read.report.kept());
+        match n_read {
+            Some(n_read) if n_read > held_out.len() as u64 => {
+                notes.push(format!("dev: the first {n_sources} sources are judged by, {} pairs of {n_read}", held_out.len()));
+            }
+            None if !self.reports.is_empty() && n_sources < self.config.held_out => {
+                let (asked, n_pairs) = (self.config.held_out, held_out.len());
+                notes.push(format!("held out: {n_sources} sources of {asked} asked for, {n_pairs} pairs; at most {MAX_HELD_OUT} are"));
+            }
+            _ => {}
+        }
         let (source, target) = (self.source_vocabulary().len(), self.target_vocabulary().len());
-        notes.push(format!("{}: {} pairs, {source} source and {target} target words", self.name, self.files.n_pairs));
+        notes.push(format!("{}: {} pairs, {source} source and {target} target words", self.config.train, self.files.n_pairs));
         notes
     }
 }
@@ -285,6 +346,35 @@ mod tests {
         assert_eq!((held.len(), task.files.held_out.len(), task.n_pairs()), (5, 25, 175));
         let held: HashSet<Vec<u32>> = (0..25).map(|index| task.pair(Split::Test, 0, index).source).collect();
         assert!((0..175).all(|index| !held.contains(&task.pair(Split::Train, 0, index).source)));
+    }
+
+    /// Sources have ten translations each: 500 of 1,000 asked for are as many as are judged by, whether they are kept from training or come
+    /// from a file of their own.
+    #[test]
+    fn all_translations_of_a_source_are_held_out_and_fewer_sources_are_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pairs.tsv");
+        let line = |number: usize| format!("source {}\ttarget {number}\n", number % 1200);
+        std::fs::write(&path, (0..12_000).map(line).collect::<String>()).expect("a file");
+        let spec = CorpusSpec::Tsv(path);
+        let held_out = CorpusConfig { held_out: 1000, ..CorpusConfig::of(spec.clone()) };
+        let dev = CorpusConfig { dev: Some(spec.clone()), ..CorpusConfig::of(spec.clone()) };
+        for (config, n_train, says) in [
+            (held_out, 7000, "held out: 500 sources of 1000 asked for, 5000 pairs; at most 5000 are"),
+            (dev, 12_000, "dev: the first 500 sources are judged by, 5000 pairs of 12000"),
+        ] {
+            let task = config.build(None).expect("it is sound");
+            let mut n_targets: HashMap<&str, usize> = HashMap::new();
+            task.files.held_out.iter().for_each(|(source, _)| *n_targets.entry(source).or_default() += 1);
+            assert!(n_targets.len() == 500 && n_targets.values().all(|&n| n == 10), "{} sources", n_targets.len());
+            assert_eq!(task.n_pairs(), n_train);
+            assert!(task.notes().iter().any(|note| note == says), "{:?}", task.notes());
+            config.build(Some(task.files)).expect("the same corpus goes on");
+        }
+        let few = CorpusConfig { max_pairs: 100, held_out: 5, ..CorpusConfig::of(spec) }.build(None).expect("it is sound");
+        assert_eq!(few.n_pairs(), 95);
+        let says = "training: reading ended after 100 pairs; task.max_pairs takes more";
+        assert!(few.notes().iter().any(|note| note == says), "{:?}", few.notes());
     }
 
     /// A padded batch would waste what its sentences fall short of its longest; ours hold no padding at all, but steps with few rows cost

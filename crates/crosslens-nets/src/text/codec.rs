@@ -40,14 +40,13 @@ pub(super) enum Side {
 impl TextCodec {
     /// Learns vocabularies, and pieces of words where those are wanted, from a corpus; `told` hears how far it is.
     pub fn learn(config: TextConfig, pairs: &[(String, String)], told: &mut dyn FnMut(Preparing)) -> Result<Self, TextError> {
-        let folded = |text: &str| fold(text, config.lowercase).into_owned();
         let tokenizer = match config.units {
             Units::Words => None,
             Units::Bpe | Units::Unigram => {
                 told(Preparing { stage: Stage::Learning, done: 0, total: 0 });
                 let learning = if config.units == Units::Bpe { Learning::Bpe } else { Learning::Unigram };
-                let texts: Vec<String> = pairs.iter().flat_map(|(source, target)| [folded(source), folded(target)]).collect();
-                Some(learn(learning, config.vocabulary, texts.iter().map(String::as_str))?)
+                let texts = pairs.iter().flat_map(|(source, target)| [source, target]);
+                Some(learn(learning, config.vocabulary, texts.map(|text| fold(text, config.lowercase)))?)
             }
         };
         let mut codec = Self { config, source: empty(), target: empty(), spaced: false, tokenizer };

@@ -1,5 +1,6 @@
-//! What a run on text keeps beside its network: `text.json`, `tokenizer.json` where pieces of words are used, and `heldout.tsv`, sentences
-//! that it was not trained on, so that the folder can be judged and explained without the corpus.
+//! What a run on text keeps beside its network: `text.json`, `tokenizer.json` where pieces of words are used, `heldout.tsv`, sentences
+//! that it was not trained on, so that the folder can be judged and explained without the corpus, and `corpus.json`, what became of the
+//! lines of the corpus.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use crate::train::Vocabularies;
 
 const SETTINGS_FILE: &str = "text.json";
 const TOKENIZER_FILE: &str = "tokenizer.json";
+const REPORT_FILE: &str = "corpus.json";
 /// Sentences a run was not trained on.
 pub const HELD_OUT_FILE: &str = "heldout.tsv";
 /// Larger than any file of ours.
@@ -43,11 +45,13 @@ pub struct TextFiles {
     pub n_pairs: u64,
     /// A digest of them.
     pub digest: String,
+    /// What became of the lines of each corpus that was read, for people; nobody reads it back.
+    pub became: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl TextFiles {
     /// What they may be called.
-    pub const NAMES: [&str; 3] = [TOKENIZER_FILE, HELD_OUT_FILE, SETTINGS_FILE];
+    pub const NAMES: [&str; 4] = [TOKENIZER_FILE, HELD_OUT_FILE, REPORT_FILE, SETTINGS_FILE];
 
     /// Whether a folder holds them.
     pub fn are_in(folder: &Path) -> bool {
@@ -63,6 +67,9 @@ impl TextFiles {
         }
         let lines: String = self.held_out.iter().map(|(source, target)| format!("{source}\t{target}\n")).collect();
         files.push((HELD_OUT_FILE, lines.into_bytes()));
+        if let Some(became) = &self.became {
+            files.push((REPORT_FILE, serde_json::to_vec_pretty(became).expect("counts and places are plain values")));
+        }
         let settings = Settings {
             text: self.codec.config(),
             spaced: self.codec.spaced(),
@@ -108,7 +115,7 @@ impl TextFiles {
             return Err(bad(&path, "it holds no sentence".into()));
         }
         let codec = TextCodec::from_parts(settings.text, words.source.clone(), words.target.clone(), settings.spaced, tokenizer);
-        Ok(Self { codec, held_out, n_pairs: settings.pairs, digest: settings.digest })
+        Ok(Self { codec, held_out, n_pairs: settings.pairs, digest: settings.digest, became: None })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Pieces of words, learnt from a corpus by the `tokenizers` library and kept as `tokenizer.json`.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use tokenizers::decoders::metaspace::Metaspace;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
@@ -24,7 +26,11 @@ pub(super) enum Learning {
 pub(super) const BLANK: char = '▁';
 
 /// Learns about `n_pieces` pieces from the texts of both sides.
-pub(super) fn learn<'a>(learning: Learning, n_pieces: usize, texts: impl Iterator<Item = &'a str> + Send) -> Result<Tokenizer, TextError> {
+pub(super) fn learn<'a>(
+    learning: Learning,
+    n_pieces: usize,
+    texts: impl Iterator<Item = Cow<'a, str>> + Send,
+) -> Result<Tokenizer, TextError> {
     let failed = |error: tokenizers::Error| TextError::Tokenizer { reason: error.to_string() };
     let unknown = AddedToken::from(UNKNOWN_WORD, true);
     let blanks = Metaspace::new(BLANK, PrependScheme::Always, true);

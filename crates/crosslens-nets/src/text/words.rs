@@ -3,6 +3,11 @@
 //! White space separates. Letters, digits and marks make words; an apostrophe between two of them ends the word before it (`l'|homme`,
 //! `don'|t`), a hyphen begins the word after it (`est|-ce`), a full stop or comma between digits stays inside (`3.5`). Every other sign
 //! stands alone. Typographic apostrophes become straight ones; case is kept or folded by whoever asks.
+//!
+//! A text from words: brackets, full stops and the like cling to the side they belong to. Straight quotes `"`, and apostrophes `'` that
+//! stand alone, belong together in pairs, in their order: the first of a pair clings to the word after it, the second to the word before
+//! it. One without a second clings to the word before it (`James' book`), or at the beginning of a text to the one after it (`'tis`). Two
+//! final apostrophes in one text are therefore taken for quotes.
 
 use std::iter::Peekable;
 
@@ -63,23 +68,42 @@ fn finish(word: &mut String, words: &mut Vec<String>) {
     }
 }
 
+/// Signs that open and close alike.
+const QUOTES: [&str; 2] = ["\"", "'"];
+
 /// A text from its words; with `spaced`, signs such as `?` stand apart, as in French.
 pub fn join<'a>(words: impl IntoIterator<Item = &'a str>, spaced: bool) -> String {
+    let words: Vec<&str> = words.into_iter().collect();
+    let opens = opening_quotes(&words);
     let mut text = String::new();
     let mut clings = true;
-    for word in words {
+    for (&word, &opens) in words.iter().zip(&opens) {
         let is_one_of = |signs: &str| {
             let mut letters = word.chars();
             letters.next().is_some_and(|letter| signs.contains(letter)) && letters.next().is_none()
         };
-        let clings_back = is_one_of(CLOSING) || (!spaced && is_one_of(SPACED)) || (word.len() > 1 && word.starts_with('-'));
+        let is_quote = QUOTES.contains(&word);
+        let clings_back =
+            (is_quote && !opens) || is_one_of(CLOSING) || (!spaced && is_one_of(SPACED)) || (word.len() > 1 && word.starts_with('-'));
         if !(clings || clings_back) {
             text.push(' ');
         }
         text.push_str(word);
-        clings = is_one_of(OPENING) || (word.chars().count() > 1 && word.ends_with('\''));
+        clings = (is_quote && opens) || is_one_of(OPENING) || (word.chars().count() > 1 && word.ends_with('\''));
     }
     text
+}
+
+/// For each word whether it is a quote that opens.
+fn opening_quotes(words: &[&str]) -> Vec<bool> {
+    let mut opens = vec![false; words.len()];
+    for quote in QUOTES {
+        let places: Vec<usize> = (0..words.len()).filter(|&place| words[place] == quote).collect();
+        for (number, &place) in places.iter().enumerate() {
+            opens[place] = number % 2 == 0 && (number + 1 < places.len() || place == 0);
+        }
+    }
+    opens
 }
 
 #[cfg(test)]
@@ -111,8 +135,16 @@ mod tests {
             ("Donne-le-moi, s'il te plaît !", true),
             ("I don't know (yet), Tom!", false),
             ("10.5 % ?", true),
+            ("Il a dit \"oui\".", true),
+            ("\"Yes\", he said, \"I don't (really) know.\"", false),
+            ("James' book is here.", false),
+            ("'tis James' book", false),
+            ("'Yes', said Tom.", false),
+            ("He said 'yes'!", false),
         ] {
             assert_eq!(join(split(text).iter().map(String::as_str), spaced), text);
         }
+        assert_eq!(join(["dogs", "'", "and", "cats", "'", "food"], false), "dogs 'and cats' food", "what the rule cannot tell");
+        assert_eq!(join(["a", "\""], false), "a\"");
     }
 }

@@ -344,6 +344,8 @@ impl Run {
                 self.keep(&progress.weights, &metrics)?;
                 self.folder.append_metrics(&line)?;
                 self.folder.write_checkpoint(&self.network, &progress)?;
+                // Only now: a run that goes on from the checkpoint before may still want them.
+                self.forget(&metrics)?;
                 kept = step;
                 if observer.observe(Event::Evaluated(&line)) == Wish::Stop || self.show(&engine, &progress.weights, observer) == Wish::Stop
                 {
@@ -379,12 +381,18 @@ impl Run {
         evaluate(self.task.as_ref(), &self.network, engine, weights, samples, training.evaluate_feeding)
     }
 
-    /// Keeps the weights of the last evaluation if the model may be made of them, and removes those it no longer can.
+    /// Keeps the weights of the last evaluation if the model may be made of them.
     fn keep(&self, weights: &[f32], metrics: &[Metrics]) -> Result<(), FolderError> {
         let wanted = kept::wanted(&self.config.training, metrics);
-        if let Some(last) = metrics.last().filter(|last| wanted.contains(&last.step)) {
-            self.folder.write_kept(weights, last.step)?;
+        match metrics.last().filter(|last| wanted.contains(&last.step)) {
+            Some(last) => self.folder.write_kept(weights, last.step),
+            None => Ok(()),
         }
+    }
+
+    /// Removes the weights that the model can no longer be made of.
+    fn forget(&self, metrics: &[Metrics]) -> Result<(), FolderError> {
+        let wanted = kept::wanted(&self.config.training, metrics);
         if wanted.is_empty() { Ok(()) } else { self.folder.remove_kept(|step| !wanted.contains(&step)) }
     }
 

@@ -85,6 +85,66 @@ fn a_run_on_text_learns_and_shows_what_it_writes() {
     }
 }
 
+/// The loss on sentences that were not trained on, after 10 and after 150 updates.
+#[test]
+fn every_family_learns_from_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for family in Family::ALL {
+        let training = TrainingConfig { steps: 150, evaluate_every: 10, ..TrainingConfig::default() };
+        let mut config = config(corpus(folder.path()), Units::Words, training);
+        if family == Family::Transformer {
+            config.network = NetworkConfig { hidden: 24, heads: 2, ..NetworkConfig::of(family) };
+            config.training.learning_rate = 3e-3;
+        } else {
+            config.network = NetworkConfig { hidden: 24, inputs: Inputs::Embedding { size: 16 }, ..NetworkConfig::of(family) };
+        }
+        let path = folder.path().join(family.name());
+        start(&config, &path).start(2, &mut go_on).expect("a run that ends");
+        let losses: Vec<f64> = result(&path).1.iter().map(|line| line.loss).collect();
+        let (first, last) = (losses[0], losses[losses.len() - 1]);
+        assert!(losses.len() == 15 && last < 0.7 * first, "{}: {losses:?}", family.name());
+    }
+}
+
+/// The previous evaluation's weights are there until the checkpoint that no longer wants them is written.
+#[test]
+fn weights_are_forgotten_only_after_the_checkpoint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let training = TrainingConfig { steps: 40, evaluate_every: 10, average: 2, ..TrainingConfig::default() };
+    let config = config(corpus(folder.path()), Units::Words, training);
+    let run = folder.path().join("run");
+    let kept = || {
+        let entries = std::fs::read_dir(run.join("kept")).expect("weights are kept").flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let stop_at = |step: u64| {
+        move |event: Event<'_>| if matches!(event, Event::Updated { step: made, .. } if made == step) { Wish::Stop } else { Wish::GoOn }
+    };
+    start(&config, &run).start(1, &mut stop_at(25)).expect("a run that stops");
+    let before = kept();
+    assert_eq!(before.len(), 2, "{before:?}");
+    // A folder in the place of the checkpoint cannot be replaced by a file, as on a full disk.
+    std::fs::rename(run.join("checkpoint.safetensors"), run.join("aside")).expect("it was there");
+    std::fs::copy(run.join("aside"), run.join("checkpoint.safetensors")).expect("a copy");
+    let mut block = |event: Event<'_>| {
+        if matches!(event, Event::Updated { step: 30, .. }) {
+            std::fs::remove_file(run.join("checkpoint.safetensors")).expect("it was there");
+            std::fs::create_dir(run.join("checkpoint.safetensors")).expect("a folder");
+        }
+        Wish::GoOn
+    };
+    again(&config, &run).resume(1, &mut block).map(|_| ()).expect_err("no checkpoint can be written");
+    assert!(before.iter().all(|name| kept().contains(name)), "{before:?} became {:?}", kept());
+    std::fs::remove_dir(run.join("checkpoint.safetensors")).expect("it was there");
+    std::fs::rename(run.join("aside"), run.join("checkpoint.safetensors")).expect("it was there");
+    again(&config, &run).resume(1, &mut go_on).expect("a run that ends");
+    let whole = folder.path().join("whole");
+    start(&config, &whole).start(1, &mut go_on).expect("a run that ends");
+    assert!(result(&run) == result(&whole), "the run ends as one that was never stopped");
+}
+
 #[test]
 fn stopping_changes_nothing_where_weights_are_averaged_and_the_best_is_sought() {
     let folder = tempfile::tempdir().expect("a folder");

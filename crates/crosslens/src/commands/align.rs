@@ -4,6 +4,7 @@ use crosslens_lab::analysis::SiteKind;
 use crosslens_lab::analysis::align::{
     AlignmentTally, Base, Gold, LinkError, Links, Row, SoftText, Symmetrization, nematus_block, read_gold,
 };
+use crosslens_lab::analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, Filter};
 use crosslens_lab::train::RunFolder;
 use crosslens_lab::{AlignHeads, AlignOptions, Aligned, PretrainedModel, TrainedModel};
 use serde_json::json;
@@ -21,10 +22,10 @@ pub(crate) struct Arguments {
     /// The folder of a run, or one of Hugging Face's.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Pairs, one a line, source and target separated by a tab or ` ||| `. A network of the task `translation` needs none: its sentences
-    /// come with their true links.
-    #[arg(long, value_name = "FILE")]
-    corpus: Option<PathBuf>,
+    /// Pairs: any corpus that `train` takes; a line without both sides is refused, as links count lines. A network of the task
+    /// `translation` needs none: its sentences come with their true links.
+    #[arg(long, value_name = "CORPUS")]
+    corpus: Option<CorpusSpec>,
     #[command(flatten)]
     languages: Languages,
     /// Without --corpus: so many sentences of the task.
@@ -96,8 +97,8 @@ fn symmetrisation(name: &str) -> Result<Symmetrization, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = Aligner::open(&arguments.model, &arguments.languages, arguments.threads)?;
     let (pairs, gold) = match &arguments.corpus {
-        Some(path) => {
-            let pairs = read_pairs(path)?;
+        Some(corpus) => {
+            let pairs = read_pairs(corpus)?;
             let gold = arguments.gold.as_deref().map(|path| read_gold_file(path, arguments.gold_base, &pairs)).transpose()?;
             (pairs, gold)
         }
@@ -124,7 +125,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
             let mut tally = AlignmentTally::default();
-            links.iter().zip(gold).for_each(|(links, gold)| tally.add(links, gold));
+            let judged = links.iter().zip(gold).enumerate().filter(|&(number, _)| aligned.is_judged(number));
+            judged.for_each(|(_, (links, gold))| tally.add(links, gold));
             tally
         });
     }
@@ -217,24 +219,41 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))
 }
 
-fn read_pairs(path: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let text = read_text(path)?;
-    let mut pairs = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let halves = line.split_once('\t').or_else(|| line.split_once("|||"));
-        let halves = halves.map(|(source, target)| (source.trim(), target.trim()));
-        match halves.filter(|(source, target)| !source.is_empty() && !target.is_empty()) {
-            Some((source, target)) => pairs.push((source.to_owned(), target.to_owned())),
-            None => {
-                let message = format!("`{}`, line {}: it is not a source and a target", path.display(), number + 1);
-                return Err(Failure::refused(message).hint("source and target, separated by a tab or `|||`"));
-            }
+/// The pairs of a corpus, duplicates too. Lines and links by hand belong together, so that a line without a pair is refused; what a
+/// catalogue holds beside pairs is only counted.
+fn read_pairs(corpus: &CorpusSpec) -> Result<Vec<(String, String)>, Failure> {
+    let failed = |error: CorpusError| Failure::of(&error);
+    let is_catalogue = matches!(corpus, CorpusSpec::Po(_) | CorpusSpec::Mo(_) | CorpusSpec::Gettext { .. });
+    let mut reader = corpus.open(&Filter { dedupe: false, ..Filter::default() }).map_err(failed)?;
+    let (mut pairs, mut n_bytes) = (Vec::new(), 0);
+    while let Some(pair) = reader.next() {
+        let pair = pair.map_err(failed)?;
+        if !is_catalogue {
+            refuse_dropped(reader.counts())?;
         }
+        n_bytes += (pair.source.len() + pair.target.len()) as u64;
+        if n_bytes > MAX_BYTES {
+            let message = format!("`{corpus}`, line {}: more than {MAX_BYTES} bytes of text are not aligned at once", pair.line);
+            return Err(Failure::refused(message).hint("split it into smaller files"));
+        }
+        pairs.push((pair.source, pair.target));
     }
-    if pairs.is_empty() {
-        return Err(Failure::refused(format!("`{}` holds no pair", path.display())));
+    let report = reader.into_report();
+    if report.n_dropped() > 0 {
+        if !is_catalogue {
+            refuse_dropped(&report)?;
+        }
+        output::note(&report.to_string());
     }
     Ok(pairs)
+}
+
+/// Refuses a corpus of which a line gave no pair, by the first such line.
+fn refuse_dropped(report: &CorpusReport) -> Result<(), Failure> {
+    let first = report.reasons().filter_map(|(reason, tally)| Some((tally.first.first()?, reason))).min_by_key(|(place, _)| place.line);
+    let Some((place, reason)) = first else { return Ok(()) };
+    let message = format!("`{}`, line {}: it gives no pair: {}", place.path.display(), place.line, reason.name());
+    Err(Failure::refused(message).hint("source and target, separated by a tab or `|||`"))
 }
 
 /// Links made by hand; one to a word that its sentence does not have is refused, which finds out a wrong base too.

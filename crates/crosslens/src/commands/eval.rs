@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
 use crosslens_lab::analysis::Pair;
-use crosslens_lab::analysis::corpus::{CorpusError, CorpusSpec, Filter, TextPair};
+use crosslens_lab::analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, Filter, TextPair};
 use crosslens_lab::network::{Engine, Feeding, Outcome};
-use crosslens_lab::tasks::TaskConfig;
+use crosslens_lab::tasks::{CorpusConfig, TaskConfig};
 use crosslens_lab::text::TextFiles;
 use crosslens_lab::{TrainedModel, Writing};
 use serde_json::{Value, json};
@@ -81,9 +81,13 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
     let TaskConfig::Corpus(config) = &model.config.task else {
         return Err(Failure::refused("this network for text was not trained on a corpus"));
     };
-    let (pairs, dropped) = match &arguments.corpus {
-        Some(spec) => read_corpus(spec, config.max_words)?,
-        None => (text.held_out.clone(), 0),
+    let (pairs, report) = match &arguments.corpus {
+        Some(spec) => {
+            let (pairs, report) = read_corpus(spec, config)?;
+            output::note(&format!("{spec}: {report}"));
+            (pairs, Some(report))
+        }
+        None => (text.held_out.clone(), None),
     };
     let how = Writing { beams: arguments.beams.into(), n_threads: arguments.threads, ..Writing::default() };
     let bar = SentenceBar::new();
@@ -106,7 +110,8 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
             "model": arguments.model.to_string_lossy(),
             "sources": quality.n_sources,
             "pairs": quality.n_pairs,
-            "dropped": dropped,
+            "dropped": report.as_ref().map_or(0, CorpusReport::n_dropped),
+            "corpus": report,
             "bleu": quality.bleu.score,
             "bleu_signature": quality.bleu_signature,
             "chrf": quality.chrf,
@@ -126,19 +131,17 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
         100.0 * forced.word_accuracy(),
         forced.loss
     ));
-    if dropped > 0 {
-        output::note(&format!("{dropped} pairs of more than {} words, or otherwise unfit, were left out", config.max_words));
-    }
     Ok(())
 }
 
-/// The pairs of a corpus, as the network was trained on, and how many were left out.
-fn read_corpus(spec: &CorpusSpec, max_words: usize) -> Result<(Vec<(String, String)>, u64), Failure> {
+/// The pairs of a corpus that are as long as those trained on, and what became of its lines.
+fn read_corpus(spec: &CorpusSpec, config: &CorpusConfig) -> Result<(Vec<(String, String)>, CorpusReport), Failure> {
     let failed = |error: CorpusError| Failure::of(&error);
-    let reader = spec.open(&Filter { max_words: Some(max_words), ..Filter::default() }).map_err(failed)?;
+    let filter = Filter { max_words: Some(config.max_words), max_pairs: Some(config.max_pairs), ..Filter::default() };
+    let reader = spec.open(&filter).map_err(failed)?;
     let mut bar = CorpusBar::new(Style::Auto);
     let (pairs, report) = reader.read_all(&mut |bytes| bar.show_bytes(bytes)).map_err(failed)?;
-    Ok((pairs.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect(), report.n_dropped()))
+    Ok((pairs.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect(), report))
 }
 
 fn numbers(outcome: &Outcome) -> Value {

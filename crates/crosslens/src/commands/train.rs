@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// With --corpus: leave out pairs with more words on a side. Default: 12.
     #[arg(long, value_name = "N", requires = "corpus")]
     max_words: Option<usize>,
+    /// With --corpus: read so many pairs at most, all of which are held in memory. Default: 4000000.
+    #[arg(long, value_name = "N", requires = "corpus")]
+    max_pairs: Option<u64>,
     /// With --corpus: what sentences are cut into. Default: bpe.
     #[arg(long, value_parser = choices::units(), requires = "corpus")]
     units: Option<Units>,
@@ -83,7 +86,6 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    interrupt::listen();
     if arguments.resume { resume(arguments) } else { start(arguments) }
 }
 
@@ -96,6 +98,8 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
     drop(bar);
     let run = prepared.map_err(|failure| file.iter().fold(failure, |failure, file| failure.in_file(file)))?;
     announce(arguments, &config, &run, &folder);
+    // Until now there is nothing to save: Ctrl-C ends the program at once, while a corpus is read too.
+    interrupt::listen();
     let mut shown = Shown::new(style(arguments));
     let trained = train_recorded(&run, arguments.threads, false, &mut shown)?;
     drop(shown);
@@ -134,6 +138,7 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     drop(bar);
     let run = prepared.map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
     announce(arguments, &config, &run, &folder);
+    interrupt::listen();
     let mut shown = Shown::new(style(arguments));
     let trained = train_recorded(&run, arguments.threads, true, &mut shown)?;
     drop(shown);
@@ -191,6 +196,7 @@ fn choose_corpus(corpus: &CorpusSpec, arguments: &Arguments) -> Result<Choice, F
     let corpus = CorpusConfig {
         dev: arguments.dev.clone(),
         max_words: arguments.max_words.unwrap_or(defaults.max_words),
+        max_pairs: arguments.max_pairs.unwrap_or(defaults.max_pairs),
         units: arguments.units.unwrap_or(defaults.units),
         vocabulary: arguments.vocabulary.unwrap_or(defaults.vocabulary),
         lowercase: defaults.lowercase && !arguments.keep_case,
@@ -282,6 +288,12 @@ fn announce_reading(arguments: &Arguments, config: &RunConfig) {
 }
 
 fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFolder) {
+    if style(arguments) == Style::Json
+        && let Some(became) = run.task().text().and_then(|text| text.became.as_ref())
+    {
+        let notes = run.task().notes();
+        output::note(&json!({"event": "corpus", "became": became, "notes": notes}).to_string());
+    }
     if style(arguments) != Style::Auto {
         return;
     }

@@ -1,4 +1,3 @@
-use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::explain::Options;
@@ -13,8 +12,8 @@ use serde_json::json;
 use super::languages::Languages;
 use super::report::{amount, counted};
 use crate::failure::Failure;
-use crate::output;
 use crate::progress::SentenceBar;
+use crate::{input, output};
 
 /// Lets a model write: translate, summarise, or whatever it was trained for.
 #[derive(clap::Args)]
@@ -63,7 +62,7 @@ pub(crate) struct Arguments {
     /// Replace words without a name by the source word most looked at. Of a run only.
     #[arg(long)]
     pub(super) replace_unknown: bool,
-    /// Write the attention of every text into a .safetensors file. Of a run only.
+    /// Write the attention of every text into a .safetensors file, under the number of its line from 0. Of a run only.
     #[arg(long, value_name = "FILE")]
     pub(super) attention: Option<PathBuf>,
     /// Threads; 0 for one per core. Of a run only.
@@ -87,6 +86,8 @@ pub(crate) struct Arguments {
 /// Texts that a page is made of, and those it shows in full.
 const EXPLAINED: usize = 1000;
 const SHOWN: usize = 50;
+/// A line of standard input may be a whole article, to be summarised; a longer one is none.
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if RunFolder::at(&arguments.model).holds_run() {
@@ -123,9 +124,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Some(text) if text != "-" => translate(text)?,
         _ => {
-            for (number, line) in std::io::stdin().lock().lines().enumerate() {
-                let line = line.map_err(|error| Failure::refused(format!("standard input, line {}: {error}", number + 1)))?;
-                translate(&line).map_err(|failure| failure.in_file(format!("standard input, line {}", number + 1).as_ref()))?;
+            let mut lines = input::Lines::of(std::io::stdin().lock(), MAX_TEXT_BYTES);
+            while let Some((number, line)) = lines.next_line()? {
+                translate(&line).map_err(|failure| failure.in_file(input::place(number).as_ref()))?;
             }
         }
     }

@@ -1,48 +1,49 @@
 //! `translate` with a network trained here.
 
-use std::io::BufRead;
-
 use crosslens_lab::{TrainedModel, Writing, Written, save_attention};
 use serde_json::json;
 
 use super::translate::Arguments;
 use crate::failure::Failure;
-use crate::output;
 use crate::progress::SentenceBar;
+use crate::{input, output};
 
-/// Lines written at a time.
+/// Lines written at a time, and where all their attention is kept.
 const LINES: usize = 2048;
+const ATTENDED_LINES: usize = 32;
 /// A longer line is no sentence.
 const MAX_LINE_BYTES: usize = 64 << 10;
+/// Attention is kept in memory until all texts are written; no more of it.
+const MAX_ATTENTION_BYTES: usize = 4 << 30;
+
+/// The best texts of lines, by the lines' numbers from 0, if their attention is to be kept.
+type Kept = Vec<(usize, Written)>;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = TrainedModel::open(&arguments.model)?;
     let how = writing(arguments)?;
-    let mut kept = Vec::new();
+    let mut kept = Kept::new();
     match arguments.text.as_deref() {
         Some(text) if text.trim().is_empty() => {
             return Err(
                 Failure::refused("the text is empty").hint(format!("crosslens translate {} \"some text\"", arguments.model.display()))
             );
         }
-        Some(text) if text != "-" => kept.extend(translate(&model, &[text.to_owned()], &how, arguments, 0)?),
+        Some(text) if text != "-" => translate(&model, &[text.to_owned()], &how, arguments, None, &mut kept)?,
         _ => {
-            let mut lines = Vec::with_capacity(LINES);
+            let mut input = input::Lines::of(std::io::stdin().lock(), MAX_LINE_BYTES);
+            let at_once = if arguments.attention.is_some() { ATTENDED_LINES } else { LINES };
+            let mut lines = Vec::with_capacity(at_once);
             let mut first = 0;
-            for (number, line) in std::io::stdin().lock().lines().enumerate() {
-                let place = || format!("standard input, line {}", number + 1);
-                let line = line.map_err(|error| Failure::refused(format!("{}: {error}", place())))?;
-                if line.len() > MAX_LINE_BYTES {
-                    return Err(Failure::refused(format!("{}: it has {} bytes, at most {MAX_LINE_BYTES} are taken", place(), line.len())));
-                }
+            while let Some((number, line)) = input.next_line()? {
                 lines.push(line);
-                if lines.len() == LINES {
-                    kept.extend(translate(&model, &lines, &how, arguments, first)?);
-                    first = number + 1;
+                if lines.len() == at_once {
+                    translate(&model, &lines, &how, arguments, Some(first), &mut kept)?;
+                    first = number;
                     lines.clear();
                 }
             }
-            kept.extend(translate(&model, &lines, &how, arguments, first)?);
+            translate(&model, &lines, &how, arguments, Some(first), &mut kept)?;
         }
     }
     if let Some(path) = &arguments.attention {
@@ -69,30 +70,54 @@ fn writing(arguments: &Arguments) -> Result<Writing, Failure> {
         length_penalty,
         most_tokens: arguments.max_tokens.map_or(0, usize::from),
         replace_unknown: arguments.replace_unknown,
+        keep_attention: arguments.attention.is_some(),
         n_threads: arguments.threads,
     })
 }
 
-/// Translates lines and shows them in their order; a line without words stays one. Returns the best of each if attention is to be kept.
-fn translate(model: &TrainedModel, lines: &[String], how: &Writing, arguments: &Arguments, first: usize) -> Result<Vec<Written>, Failure> {
-    let texts: Vec<String> = lines.iter().filter(|line| !line.trim().is_empty()).cloned().collect();
+/// Translates lines and shows them in their order; a line without words stays one. `first` is the number of the first line of standard
+/// input, from 0; none of a text that was given.
+fn translate(
+    model: &TrainedModel,
+    lines: &[String],
+    how: &Writing,
+    arguments: &Arguments,
+    first: Option<usize>,
+    kept: &mut Kept,
+) -> Result<(), Failure> {
+    let numbers: Vec<usize> = (0..lines.len()).filter(|&number| !lines[number].trim().is_empty()).collect();
+    let texts: Vec<String> = numbers.iter().map(|&number| lines[number].clone()).collect();
+    let before = first.unwrap_or(0);
     let bar = SentenceBar::new();
-    let written = model.translate(&texts, how, &mut |done| bar.set((first + done) as u64, (first + texts.len()) as u64));
+    let written = model.translate(&texts, how, &mut |done| bar.set((before + done) as u64, (before + texts.len()) as u64));
     drop(bar);
-    let mut written = written?.into_iter();
-    let mut kept = Vec::new();
-    for line in lines {
+    let written = written.map_err(|error| {
+        let about = error.about_text();
+        let failure = Failure::from(error);
+        match (about, first) {
+            (Some((text, reason)), Some(first)) => failure.worded(format!("{}: {reason}", input::place(first + numbers[text] + 1))),
+            (Some((_, reason)), None) => failure.worded(format!("the text: {reason}")),
+            (None, _) => failure,
+        }
+    })?;
+    let mut written = written.into_iter();
+    for (number, line) in lines.iter().enumerate() {
         if line.trim().is_empty() {
-            output::result("");
+            output::result(&if arguments.json { json!({ "source": line, "text": "", "tokens": [] }).to_string() } else { String::new() });
             continue;
         }
         let hypotheses = written.next().expect("one list for each text");
         hypotheses.iter().for_each(|hypothesis| show(arguments, line, hypothesis));
         if arguments.attention.is_some() {
-            kept.extend(hypotheses.into_iter().next());
+            kept.extend(hypotheses.into_iter().next().map(|best| (before + number, best)));
         }
     }
-    Ok(kept)
+    let n_bytes: usize = kept.iter().map(|(_, best)| 4 * best.attention.len()).sum();
+    if n_bytes > MAX_ATTENTION_BYTES {
+        let message = format!("the attention of {} texts takes {n_bytes} bytes, at most {MAX_ATTENTION_BYTES} are kept", kept.len());
+        return Err(Failure::refused(message).hint("fewer lines at a time"));
+    }
+    Ok(())
 }
 
 fn show(arguments: &Arguments, source: &str, written: &Written) {

@@ -252,13 +252,77 @@ fn words_are_linked_and_held_against_gold() {
     for (both, one) in turned.iter().zip(&links) {
         assert!(both.split_whitespace().all(|link| one.split(' ').any(|other| other == link)), "{both} of {one}");
     }
+    // The sentences that chose the head do not count for links of both directions either. AER = 1 − 2 hits / (links + gold).
+    let joined = json(&["--reverse", "t5", "--symmetrise", "union"]);
+    let rate = |is_judged: fn(usize) -> bool| {
+        let (mut hits, mut total) = (0, 0);
+        for (number, gold) in links.iter().enumerate().filter(|&(number, _)| is_judged(number)) {
+            let gold: Vec<&str> = gold.split(' ').collect();
+            let found: Vec<&str> = joined["links"][number].as_str().expect("links").split(' ').collect();
+            hits += found.iter().filter(|link| gold.contains(link)).count();
+            total += found.len() + gold.len();
+        }
+        1.0 - 2.0 * hits as f64 / total as f64
+    };
+    let (odd, all) = (rate(|number| number % 2 == 1), rate(|_| true));
+    let aer = joined["quality"]["aer"].as_f64().expect("a rate");
+    assert!((aer - odd).abs() < 1e-12 && (odd - all).abs() > 1e-9, "{aer}: {odd} of the odd ones, {all} of all");
+}
+
+/// The corpora of `train`, and links that count from 1, are possible only, or lie outside their sentences.
+#[test]
+fn any_corpus_is_aligned_and_gold_is_read_by_its_base() {
+    let folder = folder();
+    let folder = folder.path();
+    let text = std::fs::read_to_string(folder.join("pairs.tsv")).expect("pairs");
+    let halves: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('\t')).collect();
+    let write = |name: &str, line: &dyn Fn(&(&str, &str)) -> String| {
+        std::fs::write(folder.join(name), halves.iter().map(line).collect::<String>()).expect("a file");
+    };
+    write("bars.txt", &|(source, target)| format!("{source} ||| {target}\n"));
+    write("pairs.jsonl", &|(source, target)| json!({ "source": source, "target": target }).to_string() + "\n");
+    write("a.en", &|(source, _)| format!("{source}\n"));
+    write("b.fr", &|(_, target)| format!("{target}\n"));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(text.as_bytes()).expect("into memory");
+    std::fs::write(folder.join("pairs.tsv.gz"), packed.finish().expect("into memory")).expect("a file");
+    let align =
+        |corpus: &str, more: &[&str]| lines(&succeed(folder, &[&["align", "t5", "--heads", "1.2", "--corpus", corpus], more].concat()));
+    let links = align("pairs.tsv", &[]);
+    for corpus in ["pairs.tsv.gz", "pairs.jsonl", "a.en,b.fr", "bars.txt"] {
+        assert_eq!(align(corpus, &[]), links, "{corpus}");
+    }
+
+    let shifted = |line: &String, sign: &str, by: usize| {
+        let ends = line.split(' ').filter_map(|link| link.split_once('-'));
+        let place = |text: &str| text.parse::<usize>().expect("a place") + by;
+        ends.map(|(source, target)| format!("{}{sign}{}", place(source), place(target))).collect::<Vec<_>>().join(" ") + "\n"
+    };
+    for (name, sign, by) in [("from-one", "-", 1), ("possible", "p", 0)] {
+        std::fs::write(folder.join(name), links.iter().map(|line| shifted(line, sign, by)).collect::<String>()).expect("gold");
+    }
+    for (gold, base) in [("from-one", "1"), ("possible", "0")] {
+        let lines = align("pairs.tsv", &["--gold", gold, "--gold-base", base, "--json"]);
+        let quality = &serde_json::from_str::<Value>(&lines[0]).expect("JSON")["quality"];
+        assert_eq!((&quality["aer"], &quality["precision"]), (&json!(0.0), &json!(1.0)), "{gold}: {quality}");
+    }
+    // The last word of every target is linked, so that counting from 0 leaves the first sentence; its first word has a place 0.
+    for (gold, base, says) in [("from-one", "0", "lies outside its sentences"), ("possible", "1", "has a place 0")] {
+        let arguments = ["align", "t5", "--heads", "1.2", "--corpus", "pairs.tsv", "--gold", gold, "--gold-base", base];
+        let seen = seen(folder, &arguments);
+        assert!(seen.starts_with("exit 1") && seen.contains(&format!("`{gold}`: line 1: ")) && seen.contains(says), "{seen}");
+    }
+    std::fs::write(folder.join("bad.tsv"), [text.as_bytes(), b"w5 \xff\tw6\n"].concat()).expect("a file");
+    let seen = seen(folder, &["align", "t5", "--corpus", "bad.tsv"]);
+    assert!(seen.starts_with("exit 1") && seen.contains("`bad.tsv`, line 31: it gives no pair: not UTF-8"), "{seen}");
 }
 
 #[test]
 fn what_cannot_be_aligned_is_refused() {
     let folder = folder();
     let folder = folder.path();
-    snapshot("align without a target", folder, &["align", "t5", "--corpus", "t5/tokenizer.json"]);
+    std::fs::write(folder.join("one.tsv"), "a\tb\nonly one side\nc\td\n").expect("a file");
+    snapshot("align without a target", folder, &["align", "t5", "--corpus", "one.tsv"]);
     snapshot("align by a head that is not there", folder, &["align", "t5", "--corpus", "pairs.tsv", "--heads", "7.0"]);
     std::fs::write(folder.join("gold"), "0-0\n").expect("gold");
     snapshot("align against too little gold", folder, &["align", "t5", "--corpus", "pairs.tsv", "--gold", "gold"]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use super::common::{crosslens, explain, run, shown, succeed};
 use serde_json::Value;
@@ -35,15 +35,20 @@ fn prepare(folder: &Path, family: &str) {
     assert!(notes.contains("90 pairs") && notes.contains("    → le "), "{notes}");
 }
 
-fn translated(folder: &Path, arguments: &[&str], text: &str) -> String {
+fn translate(folder: &Path, arguments: &[&str], text: &[u8]) -> Output {
     let mut child = crosslens(folder, &[&["translate", "run"], arguments].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
+    // A program that refuses a line reads no further.
+    child.stdin.take().expect("a pipe").write_all(text).ok();
+    child.wait_with_output().expect("it ends")
+}
+
+fn translated(folder: &Path, arguments: &[&str], text: &str) -> String {
+    let output = translate(folder, arguments, text.as_bytes());
     assert!(output.status.success(), "{}", shown(&output));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
@@ -98,11 +103,18 @@ fn attention_of_every_text_is_kept_and_words_without_a_name_are_taken_over() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     prepare(folder, "luong");
-    translated(folder, &["--attention", "a.safetensors"], "The cat sees the big dog.\nThe wolf sees the big dog.\n");
+    // A blank line between them has a number, and no attention; as JSON it is an object too.
+    let lines = "The cat sees the big dog.\n\nThe wolf sees the big dog.\n";
+    let objects: Vec<Value> = translated(folder, &["--attention", "a.safetensors", "--json"], lines)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!((objects.len(), &objects[1]), (3, &serde_json::json!({ "source": "", "text": "", "tokens": [] })));
     let bytes = fs::read(folder.join("a.safetensors")).expect("a file");
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
     let first = file.tensor("cross_attentions.0").expect("the first text");
     assert_eq!((first.shape(), file.names().len()), (&[1, 8, 8][..], 2));
+    assert!(file.tensor("cross_attentions.2").is_ok() && file.tensor("cross_attentions.1").is_err());
     let rows: Vec<f32> = first.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     assert!(rows.chunks(8).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5));
 
@@ -110,9 +122,52 @@ fn attention_of_every_text_is_kept_and_words_without_a_name_are_taken_over() {
     let toml = fs::read_to_string(folder.join("run.toml")).expect("a file").replace("lowercase = true", "lowercase = true\nvocabulary = 9");
     fs::write(folder.join("small.toml"), toml).expect("a file");
     succeed(folder, &["train", "small.toml", "--out", "run", "--overwrite", "--quiet"]);
-    let plain = translated(folder, &[], "The wolf eats the big bird.\n");
-    let replaced = translated(folder, &["--replace-unknown"], "The wolf eats the big bird.\n");
+    let line = "The wolf eats the big bird.\n";
+    let plain = translated(folder, &[], line);
+    let replaced = translated(folder, &["--replace-unknown"], line);
     assert!(plain.contains("<unk>") && !replaced.contains("<unk>"), "{plain} {replaced}");
+
+    // The word taken over is the source word of the row's maximum, the end of the source left out.
+    let tokens = |arguments: &[&str]| -> Vec<String> {
+        let object: Value = serde_json::from_str(&translated(folder, arguments, line)).expect("JSON");
+        object["tokens"].as_array().expect("a list").iter().map(|token| token.as_str().expect("a word").to_owned()).collect()
+    };
+    let (plain, replaced) = (tokens(&["--json"]), tokens(&["--json", "--replace-unknown", "--attention", "b.safetensors"]));
+    let source = ["the", "wolf", "eats", "the", "big", "bird", ".", "<eos>"];
+    let bytes = fs::read(folder.join("b.safetensors")).expect("a file");
+    let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
+    let weights = file.tensor("cross_attentions.0").expect("the text");
+    assert_eq!(weights.shape(), [1, plain.len(), source.len()]);
+    let rows: Vec<f32> = weights.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    for ((plain, replaced), row) in plain.iter().zip(&replaced).zip(rows.chunks(source.len())) {
+        let best = (0..source.len() - 1).fold(0, |best, step| if row[step] > row[best] { step } else { best });
+        assert_eq!(replaced, if plain == "<unk>" { source[best] } else { plain.as_str() }, "{row:?}");
+    }
+}
+
+/// Lines that cannot be translated are named, blank ones counted among them, and none is read to an end that it does not have.
+#[test]
+fn a_line_that_cannot_be_translated_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..60).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    fs::write(folder.join("pairs.tsv"), lines).expect("a file");
+    let toml = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 10\n[network]\nfamily = 'luong'\nhidden = 8\n\
+                inputs = { kind = 'embedding', size = 8 }\n[training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n";
+    fs::write(folder.join("run.toml"), toml).expect("a file");
+    succeed(folder, &["train", "run.toml", "--out", "run", "--quiet"]);
+    let long = [&b"word 1\n\n"[..], &vec![b'a'; 100_000], b"\nword 2\n"].concat();
+    let other = b"word 1\n\nword 2\nw\xffrd 3\n".to_vec();
+    let many = format!("word 1\n\n{}\n", "a ".repeat(20_000)).into_bytes();
+    for (text, says) in [
+        (long, "standard input, line 3: it is longer than 65536 bytes"),
+        (other, "standard input, line 4: it is not UTF-8 text"),
+        (many, "standard input, line 3: it has 20001 tokens, at most 4096 are taken"),
+    ] {
+        let output = translate(folder, &[], &text);
+        let seen = shown(&output);
+        assert!(output.status.code() == Some(1) && seen.contains(says), "{seen}");
+    }
 }
 
 /// The grammar's sentences bring their true links, so nothing but the run is needed.
@@ -201,6 +256,154 @@ fn a_full_disk_leaves_the_run_on_a_corpus_as_it_was() {
     }
     succeed(folder, &["eval", "run", "--json"]);
     succeed(folder, &["train", "run", "--resume", "--steps", "6", "--quiet"]);
+}
+
+/// The same where the model is made of weights along the way: those of the evaluations before stay with the checkpoint that wants them.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_weights_that_are_averaged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..120).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    fs::write(folder.join("pairs.tsv"), lines).expect("a file");
+    let toml = "seed = 4\n[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 10\nvocabulary = 80\n[network]\nfamily = 'luong'\n\
+                score = 'general'\nhidden = 48\ninputs = { kind = 'embedding', size = 16 }\n[training]\nsteps = 12\nbatch = 8\n\
+                evaluate_every = 2\nevaluate_samples = 4\naverage = 2\npatience = 3\n";
+    fs::write(folder.join("run.toml"), toml).expect("a file");
+    succeed(folder, &["train", "run.toml", "--out", "whole", "--quiet", "--threads", "1"]);
+    succeed(folder, &["train", "run.toml", "--out", "run", "--steps", "6", "--quiet", "--threads", "1"]);
+    let before = [files_of(&folder.join("run")), files_of(&folder.join("run/kept"))];
+    let n_bytes = before[0]["checkpoint.safetensors"].len();
+    assert!(before[1].values().all(|kept| kept.len() * 2 < n_bytes), "kept weights are a third of a checkpoint");
+    // Blocks of 512 bytes: enough for kept weights, not for a checkpoint.
+    let program = crosslens(folder, &[]).get_program().to_string_lossy().into_owned();
+    let blocks = n_bytes / 2 / 512;
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec '{program}' train run --resume --steps 12 --threads 1");
+    let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
+    let seen = shown(&output);
+    assert!(!output.status.success() && seen.contains("checkpoint.safetensors") && seen.contains("make room on that disk"), "{seen}");
+    let after = [files_of(&folder.join("run")), files_of(&folder.join("run/kept"))];
+    assert!(after[0]["checkpoint.safetensors"] == before[0]["checkpoint.safetensors"], "{seen}");
+    for (name, kept) in &before[1] {
+        assert!(after[1].get(name) == Some(kept), "{name} is gone: {seen}");
+    }
+    // With room again the run ends with the weights of one that never stopped.
+    succeed(folder, &["train", "run", "--resume", "--steps", "12", "--quiet", "--threads", "1"]);
+    let model = |run: &str| fs::read(folder.join(run).join("model.safetensors")).expect("a model");
+    assert!(model("run") == model("whole"));
+}
+
+/// Each kind of corpus through the program, an update each.
+#[test]
+fn every_kind_of_corpus_is_trained_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let pairs: Vec<(String, String)> = (0..30).map(|number| (format!("word {number}"), format!("mot {number}"))).collect();
+    let write = |name: &str, line: &dyn Fn(&(String, String)) -> String| {
+        fs::write(folder.join(name), pairs.iter().map(line).collect::<String>()).expect("a file");
+    };
+    write("pairs.jsonl", &|(source, target)| serde_json::json!({ "source": source, "target": target }).to_string() + "\n");
+    write("a.en", &|(source, _)| format!("{source}\n"));
+    write("b.fr", &|(_, target)| format!("{target}\n"));
+    write("pairs.po", &|(source, target)| format!("msgid \"{source}\"\nmsgstr \"{target}\"\n\n"));
+    write("old.tsv", &|(source, target)| format!("{source}\t{target}\r"));
+    let catalogue = catalogue(&pairs);
+    fs::write(folder.join("pairs.mo"), &catalogue).expect("a file");
+    // A language that no machine has, so that only this folder's is found.
+    let installed = folder.join("locale/qq_TEST/LC_MESSAGES");
+    fs::create_dir_all(&installed).expect("a folder");
+    fs::write(installed.join("program.mo"), &catalogue).expect("a file");
+    for (number, corpus) in ["pairs.jsonl", "a.en,b.fr", "pairs.po", "old.tsv", "pairs.mo", "gettext:qq_TEST"].into_iter().enumerate() {
+        let toml = format!(
+            "[task]\nname = 'corpus'\ntrain = '{corpus}'\nheld_out = 5\n[network]\nfamily = 'luong'\nhidden = 8\n\
+             inputs = {{ kind = 'embedding', size = 8 }}\n[training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n"
+        );
+        fs::write(folder.join("run.toml"), toml).expect("a file");
+        let run = format!("run{number}");
+        let trained = crosslens(folder, &["train", "run.toml", "--out", &run]).env("TEXTDOMAINDIR", folder.join("locale")).output();
+        let seen = shown(&trained.expect("the program starts"));
+        assert!(seen.starts_with("exit 0") && seen.contains("30 pairs kept") && seen.contains(": 25 pairs, "), "{corpus}: {seen}");
+        succeed(folder, &["translate", &run, "word 7"]);
+    }
+    // By its option too, with the shipped configuration.
+    let mut shipped = crosslens(folder, &["train", "--corpus", "gettext:qq_TEST", "--steps", "1", "--out", "shipped"]);
+    let seen = shown(&shipped.env("TEXTDOMAINDIR", folder.join("locale")).output().expect("the program starts"));
+    assert!(seen.contains("task.held_out"), "30 sources are too few for the shipped configuration: {seen}");
+}
+
+/// A compiled catalogue, as GNU gettext lays it out: a header of seven numbers, two tables of lengths and places, and the texts.
+fn catalogue(pairs: &[(String, String)]) -> Vec<u8> {
+    let mut pairs = pairs.to_vec();
+    pairs.push((String::new(), "Content-Type: text/plain; charset=UTF-8\n".into()));
+    pairs.sort();
+    let n = pairs.len() as u32;
+    let mut file: Vec<u8> =
+        [0x9504_12de, 0, n, 28, 28 + 8 * n, 0, 28 + 16 * n].iter().flat_map(|number: &u32| number.to_le_bytes()).collect();
+    let mut texts: Vec<u8> = Vec::new();
+    let sources = pairs.iter().map(|(source, _)| source);
+    for text in sources.chain(pairs.iter().map(|(_, target)| target)) {
+        file.extend((text.len() as u32).to_le_bytes());
+        file.extend((28 + 16 * n + texts.len() as u32).to_le_bytes());
+        texts.extend(text.bytes().chain([0]));
+    }
+    [file, texts].concat()
+}
+
+/// What became of the lines: on standard error, in the run's folder, in lines of JSON, and of a corpus that is judged on.
+#[test]
+fn what_was_left_out_is_said_with_its_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let mut lines: Vec<String> = (0..40).map(|number| format!("word {number}\tmot {number}")).collect();
+    lines[6] = "only one side".into();
+    lines[8] = lines[0].clone();
+    fs::write(folder.join("pairs.tsv"), lines.join("\n") + "\n").expect("a file");
+    let toml = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 5\n[network]\nfamily = 'luong'\nhidden = 8\n\
+                inputs = { kind = 'embedding', size = 8 }\n[training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n";
+    fs::write(folder.join("run.toml"), toml).expect("a file");
+    let says = "38 pairs kept; 1 one-sided (line 7); 1 duplicate (line 9)";
+    let notes = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let trained = notes(&succeed(folder, &["train", "run.toml", "--out", "run"]));
+    assert!(trained.contains(&format!("training: {says}")), "{trained}");
+    let kept: Value = serde_json::from_slice(&fs::read(folder.join("run/corpus.json")).expect("a file")).expect("JSON");
+    assert_eq!(kept["training"]["kept"], 38);
+    assert_eq!(kept["training"]["dropped"]["duplicate"]["first"][0]["line"], 9);
+
+    let told = notes(&succeed(folder, &["train", "run.toml", "--out", "told", "--progress", "json"]));
+    let corpus = told.lines().map(|line| serde_json::from_str::<Value>(line).expect(line)).find(|line| line["event"] == "corpus");
+    assert_eq!(corpus.expect("an event")["became"], kept);
+    let quiet = succeed(folder, &["train", "run.toml", "--out", "quiet", "--quiet"]);
+    assert!(quiet.stderr.is_empty() && folder.join("quiet/corpus.json").exists(), "{}", shown(&quiet));
+
+    let judged = succeed(folder, &["eval", "run", "--corpus", "pairs.tsv", "--json"]);
+    assert!(notes(&judged).contains(&format!("pairs.tsv: {says}")), "{}", shown(&judged));
+    let judged: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
+    assert_eq!(judged["dropped"], 2);
+    assert_eq!(judged["corpus"], kept["training"]);
+}
+
+/// Nothing is saved yet, so that the program ends at once and leaves nothing behind.
+#[cfg(unix)]
+#[test]
+fn a_run_is_stopped_while_its_corpus_is_read() {
+    use std::io::BufRead as _;
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..300_000).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    fs::write(folder.join("pairs.tsv"), lines).expect("a file");
+    let arguments = ["train", "--corpus", "pairs.tsv", "--progress", "json", "--out", "run"];
+    let mut child = crosslens(folder, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut notes = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut first = String::new();
+    notes.read_line(&mut first).expect("a line");
+    assert!(first.contains("\"preparing\""), "{first}");
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.signal(), Some(15), "{status:?}");
+    assert!(!folder.join("run").exists(), "nothing is half-written");
 }
 
 /// Lines of JSON stand in for the bar, which only a terminal sees.
