@@ -15,6 +15,8 @@ pub struct Claim {
     pub sentence: &'static str,
     /// Who claims it.
     pub origin: Origin,
+    /// What it rests on once its networks do their task.
+    pub proof: Proof,
     /// The specimens it is tested on, by name.
     pub networks: &'static [&'static str],
     /// Whether it is among the quick ones.
@@ -58,6 +60,36 @@ impl Origin {
     }
 }
 
+/// What a claim rests on once its networks do their task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Its networks run with something changed: attention, values or positions.
+    Causal,
+    /// How scores and states are measured; the reason why no network is changed for it.
+    OfMethod(&'static str),
+    /// What states are like; the reason why no network is changed for it.
+    OfStates(&'static str),
+}
+
+impl Proof {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Causal => "causal",
+            Self::OfMethod(_) => "method",
+            Self::OfStates(_) => "states",
+        }
+    }
+
+    /// Why nothing is changed; empty where something is.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Causal => "",
+            Self::OfMethod(reason) | Self::OfStates(reason) => reason,
+        }
+    }
+}
+
 /// On which side of its floor a number must lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,6 +115,8 @@ pub struct Check {
     pub bound: Bound,
     /// Whether it holds; a number that is none never does.
     pub holds: bool,
+    /// Whether a network was run with something changed for it.
+    pub causal: bool,
 }
 
 impl Check {
@@ -92,7 +126,7 @@ impl Check {
             Bound::AtMost => value <= floor,
             Bound::Reported => true,
         };
-        Self { what, value, floor, bound, holds }
+        Self { what, value, floor, bound, holds, causal: false }
     }
 
     /// `value ≥ floor`.
@@ -108,6 +142,12 @@ impl Check {
     /// Only told.
     pub fn reported(what: &'static str, value: f64) -> Self {
         Self::new(what, value, 0.0, Bound::Reported)
+    }
+
+    /// The same number, found by running a network with something changed.
+    #[must_use]
+    pub fn causal(self) -> Self {
+        Self { causal: true, ..self }
     }
 }
 
@@ -130,6 +170,16 @@ impl<'a> Evidence<'a> {
     /// All networks of the claim.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &'a Study)> {
         self.studies.iter().map(|(id, study)| (*id, *study))
+    }
+
+    /// The worst of a number over whole networks, for one that must be high.
+    pub fn lowest_of(&self, ids: &[&str], of: impl Fn(&Study) -> f64) -> f64 {
+        ids.iter().map(|id| of(self.study(id))).fold(f64::INFINITY, lower)
+    }
+
+    /// The worst of a number over whole networks, for one that must be low.
+    pub fn highest_of(&self, ids: &[&str], of: impl Fn(&Study) -> f64) -> f64 {
+        ids.iter().map(|id| of(self.study(id))).fold(f64::NEG_INFINITY, higher)
     }
 
     /// The first head of a network.

@@ -40,11 +40,25 @@ pub struct Displacement {
     pub attention: Vec<f64>,
     /// Of the centre of attention rebuilt from steps alone.
     pub temporal: Vec<f64>,
-    /// Over single steps: correlation of what a sentence's grammar adds to the average displacement with what its attention adds to that
-    /// rebuilt from steps alone.
-    pub own: f64,
-    /// The same with attention rebuilt from steps and tokens.
-    pub own_of_input: f64,
+    /// How attention follows what a sentence's grammar adds to the average.
+    pub own: Follows,
+    /// How it follows what every `and` before adds: one place.
+    pub and: Follows,
+    /// How it follows what `left` adds, which is written before its verb: a place more at its own step, one less at the verb's.
+    pub left: Follows,
+}
+
+/// Correlations over single steps, both sides about their mean at the step: of what the grammar adds to the displacement with what attention
+/// adds to that rebuilt from steps alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Follows {
+    /// The true attention.
+    pub attention: f64,
+    /// What tokens add: attention rebuilt from steps and tokens, less that from steps.
+    pub input: f64,
+    /// What the residual adds: the true attention, less that from steps and tokens.
+    pub residual: f64,
 }
 
 impl Looks {
@@ -116,15 +130,13 @@ fn content_places(description: &Description, sample: &Sample) -> usize {
     source.iter().position(|&token| Some(token) == description.source.end).unwrap_or(source.len())
 }
 
-/// The scores of one step made of some pieces; `None` for additive scores, which have six pieces.
-fn scores(sample: &Sample, query: usize, pieces: impl Iterator<Item = usize>) -> Option<Vec<f64>> {
-    let (n_queries, n_keys) = sample.shapes[0];
-    if sample.pieces[0].len() != 9 * n_queries * n_keys {
-        return None;
-    }
+/// The scores of one step at one site made of some pieces; `None` for additive scores, which have six pieces.
+pub(super) fn scores(sample: &Sample, site: usize, query: usize, pieces: impl IntoIterator<Item = usize>) -> Option<Vec<f64>> {
+    let &(n_queries, n_keys) = sample.shapes.get(site)?;
+    let all = sample.pieces.get(site).filter(|all| all.len() == 9 * n_queries * n_keys)?;
     let mut sum = vec![0.0; n_keys];
     for piece in pieces {
-        let row = &sample.pieces[0][(piece * n_queries + query) * n_keys..][..n_keys];
+        let row = &all[(piece * n_queries + query) * n_keys..][..n_keys];
         sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
     }
     Some(sum)
@@ -132,8 +144,8 @@ fn scores(sample: &Sample, query: usize, pieces: impl Iterator<Item = usize>) ->
 
 /// Sizes of what is constant along the keys and of what varies in the temporal × temporal term, at the highest score.
 fn constant_part(sample: &Sample, query: usize) -> Option<(f64, f64)> {
-    let score = scores(sample, query, 0..9)?;
-    let temporal = scores(sample, query, TEMPORAL.into_iter())?;
+    let score = scores(sample, 0, query, 0..9)?;
+    let temporal = scores(sample, 0, query, TEMPORAL)?;
     let top = (0..score.len()).max_by(|&a, &b| score[a].total_cmp(&score[b]))?;
     let same = mean(&temporal);
     Some((same.abs(), (temporal[top] - same).abs()))
@@ -157,50 +169,83 @@ fn origins(words: &[&str]) -> Option<Vec<usize>> {
     Some(origins)
 }
 
-fn displacement(description: &Description, samples: &Samples) -> Option<Displacement> {
-    let mut sentences = Vec::new();
-    for sample in &samples.sentences {
-        let n_places = content_places(description, sample);
-        let names: Vec<String> =
-            sample.sentence.source[..n_places].iter().map(|&token| description.source.name(token).to_string()).collect();
-        let origins = origins(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+/// One sentence: by step, how far the grammar displaces it and how much of that is due to every `and` before.
+struct Displaced<'a> {
+    sample: &'a Sample,
+    grammar: Vec<f64>,
+    and: Vec<f64>,
+}
+
+impl<'a> Displaced<'a> {
+    /// `None` where the grammar names no source word for a target word.
+    fn of(description: &Description, sample: &'a Sample) -> Option<Self> {
+        let places = &sample.sentence.source[..content_places(description, sample)];
+        let names: Vec<String> = places.iter().map(|&token| description.source.name(token).to_string()).collect();
+        let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        let origins = origins(&words)?;
         if origins.len() != content_steps(description, sample) || sample.shapes.is_empty() {
             return None;
         }
-        sentences.push((sample, origins));
+        let and = origins.iter().map(|&place| words[..place].iter().filter(|word| **word == "and").count() as f64).collect();
+        let grammar = origins.iter().enumerate().map(|(step, &place)| place as f64 - step as f64).collect();
+        Some(Self { sample, grammar, and })
     }
-    let n_steps = sentences.iter().map(|(_, origins)| origins.len()).min().filter(|&n| n > 1)?;
-    let centre = |weights: &[f64]| weights.iter().enumerate().map(|(place, weight)| place as f64 * weight).sum::<f64>();
-    // By step, then sentence.
-    let (mut grammar, mut attention) = (vec![Vec::new(); n_steps], vec![Vec::new(); n_steps]);
-    let (mut temporal, mut input) = (vec![Vec::new(); n_steps], vec![Vec::new(); n_steps]);
-    for (sample, origins) in &sentences {
-        for step in 0..n_steps {
-            grammar[step].push(origins[step] as f64 - step as f64);
-            for (pieces, centres) in [(&TEMPORAL[..], &mut temporal), (&TEMPORAL_AND_INPUT[..], &mut input)] {
-                let weights = softmax(&scores(sample, step, pieces.iter().copied())?);
-                centres[step].push(centre(&weights) - step as f64);
-            }
-            attention[step].push(centre(&softmax(&scores(sample, step, 0..9)?)) - step as f64);
-        }
+
+    /// How far the centre of attention made of some pieces is displaced.
+    fn centre(&self, step: usize, pieces: impl IntoIterator<Item = usize>) -> Option<f64> {
+        let weights = softmax(&scores(self.sample, 0, step, pieces)?);
+        Some(weights.iter().enumerate().map(|(place, weight)| place as f64 * weight).sum::<f64>() - step as f64)
     }
-    let means = |of: &[Vec<f64>]| of.iter().map(|step| mean(step)).collect::<Vec<f64>>();
-    let average = means(&grammar);
-    let beyond = |of: &[Vec<f64>]| -> Vec<f64> {
-        of.iter().zip(&temporal).flat_map(|(step, temporal)| step.iter().zip(temporal).map(|(a, b)| a - b)).collect()
+}
+
+/// By step, then sentence.
+type Table = Vec<Vec<f64>>;
+
+fn table(n_steps: usize, sentences: &[Displaced<'_>], of: impl Fn(&Displaced<'_>, usize) -> Option<f64>) -> Option<Table> {
+    (0..n_steps).map(|step| sentences.iter().map(|sentence| of(sentence, step)).collect()).collect()
+}
+
+fn means(of: &[Vec<f64>]) -> Vec<f64> {
+    of.iter().map(|step| mean(step)).collect()
+}
+
+fn less(one: &[Vec<f64>], other: &[Vec<f64>]) -> Table {
+    one.iter().zip(other).map(|(one, other)| one.iter().zip(other).map(|(a, b)| a - b).collect()).collect()
+}
+
+/// All entries about the mean of their step.
+fn about_mean(of: &[Vec<f64>]) -> Vec<f64> {
+    of.iter().flat_map(|step| step.iter().map(|x| x - mean(step))).collect()
+}
+
+fn displacement(description: &Description, samples: &Samples) -> Option<Displacement> {
+    let sentences: Vec<Displaced<'_>> = samples.sentences.iter().map(|sample| Displaced::of(description, sample)).collect::<Option<_>>()?;
+    let n_steps = sentences.iter().map(|sentence| sentence.grammar.len()).min().filter(|&n| n > 1)?;
+    let grammar = table(n_steps, &sentences, |sentence, step| Some(sentence.grammar[step]))?;
+    let and = table(n_steps, &sentences, |sentence, step| Some(sentence.and[step]))?;
+    let temporal = table(n_steps, &sentences, |sentence, step| sentence.centre(step, TEMPORAL))?;
+    let with_input = table(n_steps, &sentences, |sentence, step| sentence.centre(step, TEMPORAL_AND_INPUT))?;
+    let attention = table(n_steps, &sentences, |sentence, step| sentence.centre(step, 0..9))?;
+    let added = [less(&attention, &temporal), less(&with_input, &temporal), less(&attention, &with_input)].map(|of| about_mean(&of));
+    let follows = |word: &[Vec<f64>]| {
+        let word = about_mean(word);
+        let [attention, input, residual] = added.each_ref().map(|added| correlation(&word, added));
+        Follows { attention, input, residual }
     };
-    let own: Vec<f64> = grammar.iter().zip(&average).flat_map(|(step, average)| step.iter().map(move |x| x - average)).collect();
     Some(Displacement {
-        own: correlation(&own, &beyond(&attention)),
-        own_of_input: correlation(&own, &beyond(&input)),
+        own: follows(&grammar),
+        and: follows(&and),
+        left: follows(&less(&grammar, &and)),
         attention: means(&attention),
         temporal: means(&temporal),
-        grammar: average,
+        grammar: means(&grammar),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use crosslens_analysis::{Recorded, Token, Words};
+
     use super::*;
 
     /// `run left` is written LTURN RUN, `and` writes nothing.
@@ -208,6 +253,72 @@ mod tests {
     fn the_grammar_says_where_a_word_comes_from() {
         assert_eq!(origins(&["run", "left", "and", "walk", PERIOD_WORD]), Some(vec![1, 0, 3, 4]));
         assert_eq!(origins(&["run", "twice"]), None);
+    }
+
+    const NAMES: [&str; 5] = ["run", "walk", "left", "and", PERIOD_WORD];
+
+    fn description() -> Description {
+        let words = || Words { count: 5, names: NAMES.map(String::from).to_vec(), start: None, end: None };
+        Description {
+            model: String::new(),
+            model_hash: String::new(),
+            source: words(),
+            target: words(),
+            streams: Vec::new(),
+            sites: Vec::new(),
+            readout: None,
+        }
+    }
+
+    /// A sentence whose attention is where the grammar would have it, because of one piece of its scores.
+    fn planted(words: &[&str], piece: usize) -> Sample {
+        let source: Vec<Token> = words.iter().map(|word| NAMES.iter().position(|name| name == word).expect("a word") as Token).collect();
+        let origins = origins(words).expect("plain words");
+        let (n_queries, n_keys) = (origins.len(), words.len());
+        let mut pieces = vec![0.0; 9 * n_queries * n_keys];
+        for (query, &place) in origins.iter().enumerate() {
+            pieces[(piece * n_queries + query) * n_keys + place] = 100.0;
+        }
+        Sample {
+            sentence: Recorded { source, target: Some(vec![0; n_queries]), ..Recorded::default() },
+            shapes: vec![(n_queries, n_keys)],
+            attention: vec![vec![0.0; n_queries * n_keys]],
+            pieces: vec![pieces],
+            bias: Vec::new(),
+            value_weighted: Vec::new(),
+            scene: None,
+        }
+    }
+
+    /// Three steps that both sentences have, four places each, so that attention from steps alone is centred at 1.5 in both.
+    ///
+    /// ```text
+    /// run and walk <.>    from 0 2 3      `and` adds 0 1 1, `left` nothing
+    /// run left walk <.>   from 1 0 2 3    `and` adds nothing, `left` 1 −1 0
+    /// ```
+    /// About the mean of the step `and` adds 0, ±½, ±½ and `left` ±½, ±½, 0; attention moves by their sum. Squares: `and` 1, `left` 1, their
+    /// product ½·½·2 = ½ (at the second step alone), so the sum has 1 + 1 + 2·½ = 3 and either correlates by (1 + ½)/√3.
+    #[test]
+    fn attention_follows_each_word_by_the_part_that_makes_it() {
+        let follow = |piece| {
+            let samples = Samples {
+                sentences: [["run", "and", "walk", PERIOD_WORD], ["run", "left", "walk", PERIOD_WORD]]
+                    .map(|words| planted(&words, piece))
+                    .to_vec(),
+                ..Samples::default()
+            };
+            displacement(&description(), &samples).expect("plain words")
+        };
+        let either = 1.5 / 3.0_f64.sqrt();
+        let is_near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let by_input = follow(1);
+        assert!(is_near(by_input.own.input, 1.0) && is_near(by_input.own.residual, 0.0), "{by_input:?}");
+        assert!(is_near(by_input.and.input, either) && is_near(by_input.left.input, either), "{by_input:?}");
+        let by_residual = follow(8);
+        assert!(is_near(by_residual.own.input, 0.0) && is_near(by_residual.own.residual, 1.0), "{by_residual:?}");
+        assert!(is_near(by_residual.and.residual, either) && is_near(by_residual.left.attention, either), "{by_residual:?}");
+        let by_time = follow(0);
+        assert_eq!(by_time.own, Follows::default(), "what steps make is not beyond them");
     }
 
     #[test]

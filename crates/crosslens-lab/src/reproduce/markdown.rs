@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Bound, ClaimOutcome, Entry, Reproduction};
+use super::{Bound, ClaimOutcome, Entry, Proof, Reproduction};
 
 /// When and where the claims were tested.
 #[derive(Clone, Debug)]
@@ -35,30 +35,56 @@ pub fn markdown(reproduction: &Reproduction, circumstances: &Circumstances) -> S
         trained / 60.0
     ));
     line(format!("**{} of {} claims hold**, each on every seed.\n", reproduction.held, reproduction.of));
-    line("A claim is judged by networks that do their task (97 % of phrases or more, free-running), then by a share, then by an ablation; the first number is the one it is known by. *paper*: as the paper has it. *restated*: the paper's, put differently for the reason given. *new*: not in the paper. *untested*: not counted as held.\n".into());
-    line("| claim | | found, mean ± deviation | asked for | holds |".into());
-    line("|---|---|---|---|---|".into());
+    line(format!(
+        "A claim is judged by networks that do their task (97 % of phrases or more, free-running), then by its numbers; the first is the one it is known by. *paper*: as the paper has it. *restated*: the paper's, put differently for the reason given. *new*: not in the paper. *untested*: not counted as held. *causal*: at least one of its numbers, marked †, was found by running networks with their attention, values or positions changed; {} of {} claims are. The others are *of the method* or *of the states* and say why nothing is changed for them.\n",
+        reproduction.claims.iter().filter(|claim| claim.proof() == Some(Proof::Causal)).count(),
+        reproduction.of
+    ));
+    line("| claim | | rests on | found, mean ± deviation | asked for | holds |".into());
+    line("|---|---|---|---|---|---|".into());
     for claim in &reproduction.claims {
         line(row(claim));
     }
     line("\n## Claims".into());
     for claim in &reproduction.claims {
-        line(section(claim));
+        line(section(claim, &reproduction.networks));
     }
     line("## Networks\n".into());
-    let missed: Vec<&Entry> = reproduction.missed().collect();
-    line(match missed.len() {
-        0 => "Every network that had to do its task does it; none was replaced.\n".into(),
-        n => format!("{n} missed the gate and were replaced by another seed, at most twice each.\n"),
-    });
-    line("| network | seed | phrases right | words right | steps | training, s | |".into());
-    line("|---|---|---|---|---|---|---|".into());
+    line(gate(reproduction));
+    line("The temporal share is that of the temporal × temporal term, centred and at the highest score, of the lowest head; *untrained* is the same with random weights of that shape. Shares of networks that missed the gate are shown as controls: they can be as high.\n".into());
+    line("| network | seed | phrases right | words right | temporal share | untrained | steps | training, s | |".into());
+    line("|---|---|---|---|---|---|---|---|---|".into());
     for entry in &reproduction.networks {
         let Entry { about, seed, phrase_accuracy, word_accuracy, steps, seconds, .. } = entry;
         let (phrases, words) = (100.0 * phrase_accuracy, 100.0 * word_accuracy);
-        line(format!("| {about} | {seed} | {phrases:.1} % | {words:.1} % | {steps} | {seconds:.0} | {} |", role(entry)));
+        let (own, untrained) = shares(entry);
+        line(format!(
+            "| {about} | {seed} | {phrases:.1} % | {words:.1} % | {own} | {untrained} | {steps} | {seconds:.0} | {} |",
+            role(entry)
+        ));
     }
     page
+}
+
+/// How many missed the gate, and what became of them.
+fn gate(reproduction: &Reproduction) -> String {
+    let (replaced, kept): (Vec<&Entry>, Vec<&Entry>) = reproduction.missed().partition(|entry| !entry.used);
+    let kept = match kept.len() {
+        0 => String::new(),
+        n => format!(" {n} missed it on the last seed too and were kept; claims on them do not hold."),
+    };
+    match replaced.len() {
+        0 if kept.is_empty() => "Every network that had to do its task does it; none was replaced.\n".into(),
+        n => format!("{n} missed the gate and were replaced by another seed, at most twice each.{kept}\n"),
+    }
+}
+
+/// The temporal share of a network, and of untrained weights.
+fn shares(entry: &Entry) -> (String, String) {
+    entry.shares.map_or(("–".into(), "–".into()), |shares| {
+        let both = |centred, top1| format!("{}, {}", number(centred), number(top1));
+        (both(shares.centred, shares.top1), both(shares.untrained_centred, shares.untrained_top1))
+    })
 }
 
 fn role(entry: &Entry) -> &'static str {
@@ -105,7 +131,16 @@ fn row(claim: &ClaimOutcome) -> String {
     let found = found(claim);
     let floor = claim.bound.zip(claim.floor).map_or("–".into(), |(bound, floor)| asked(bound, floor));
     let ClaimOutcome { id, origin, .. } = claim;
-    format!("| [{id}](#{id}) | {origin} | {found} | {floor} | {} |", verdict(claim))
+    format!("| [{id}](#{id}) | {origin} | {} | {found} | {floor} | {} |", rests_on(claim), verdict(claim))
+}
+
+fn rests_on(claim: &ClaimOutcome) -> &'static str {
+    match claim.proof() {
+        Some(Proof::Causal) => "causal",
+        Some(Proof::OfMethod(_)) => "of the method",
+        Some(Proof::OfStates(_)) => "of the states",
+        None => "–",
+    }
 }
 
 fn verdict(claim: &ClaimOutcome) -> &'static str {
@@ -116,18 +151,22 @@ fn verdict(claim: &ClaimOutcome) -> &'static str {
     }
 }
 
-fn section(claim: &ClaimOutcome) -> String {
+fn section(claim: &ClaimOutcome, networks: &[Entry]) -> String {
     let mut text = format!("\n### {}\n\n{}", claim.id, claim.claim);
     if !claim.remark.is_empty() {
         write!(text, " *{}: {}.*", capital(claim.origin), claim.remark).expect("text can be written");
     }
     text.push('\n');
+    if let Some(reason) = claim.proof().map(Proof::reason).filter(|reason| !reason.is_empty()) {
+        write!(text, "\n*{}: {}.*\n", capital(rests_on(claim)), reason).expect("text can be written");
+    }
     let Some(first) = claim.seeds.first() else { return text };
     let seeds: String = (1..=claim.seeds.len()).map(|place| format!(" seed {place} |")).collect();
     let rule: String = claim.seeds.iter().map(|_| "---|").collect();
     write!(text, "\n| | asked for |{seeds}\n|---|---|{rule}\n").expect("text can be written");
     for (place, check) in first.checks.iter().enumerate() {
-        write!(text, "| {} | {} |", check.what, asked(check.bound, check.floor)).expect("text can be written");
+        let mark = if check.causal { " †" } else { "" };
+        write!(text, "| {}{mark} | {} |", check.what, asked(check.bound, check.floor)).expect("text can be written");
         for seed in &claim.seeds {
             let check = &seed.checks[place];
             let value = number(check.value);
@@ -137,6 +176,14 @@ fn section(claim: &ClaimOutcome) -> String {
     }
     for (place, seed) in claim.seeds.iter().enumerate().filter(|(_, seed)| !seed.missed.is_empty()) {
         writeln!(text, "\nSeed {}: {} did not do their task.", place + 1, seed.missed.join(", ")).expect("text can be written");
+    }
+    let is_of_claim = |entry: &&Entry| first.networks.iter().any(|(network, _)| *network == entry.network);
+    for entry in networks.iter().filter(is_of_claim).filter(|entry| !entry.used) {
+        let (own, _) = shares(entry);
+        let Entry { about, seed, phrase_accuracy, .. } = entry;
+        let phrases = 100.0 * phrase_accuracy;
+        writeln!(text, "\nControl, replaced: {about}, seed {seed}, {phrases:.1} % of phrases right, temporal share {own}.")
+            .expect("text can be written");
     }
     text
 }

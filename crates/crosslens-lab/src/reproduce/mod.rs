@@ -7,6 +7,7 @@
 mod claim;
 mod claims;
 mod collection;
+mod exactness;
 mod figure;
 mod looks;
 mod markdown;
@@ -14,27 +15,30 @@ mod numbers;
 mod outcome;
 mod specimens;
 mod study;
+mod together;
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::corpus::CorpusSpec;
+use crosslens_analysis::corpus::{CorpusError, CorpusSpec};
 use crosslens_analysis::page::PageError;
 use crosslens_nets::train::Wish;
 
-pub use claim::{Bound, Check, Claim, Evidence, Origin};
+pub use claim::{Bound, Check, Claim, Evidence, Origin, Proof};
 pub use claims::CLAIMS;
-pub use collection::{Entry, Work};
+pub use collection::{Entry, TemporalShares, Work};
+pub use exactness::Exactness;
 pub use figure::{Figure, Series};
-pub use looks::{Displacement, Looks};
+pub use looks::{Displacement, Follows, Looks};
 pub use markdown::{Circumstances, asked, found, markdown, number};
 pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
 pub use specimens::{SPECIMENS, Scale, Specimen};
-pub use study::{GATE, Notes, Study, StudyError, StudySamples};
+pub use study::{GATE, Notes, Study, StudyError, StudyOptions, StudySamples};
+pub use together::Together;
 
 use crate::cost::cost;
 use crate::recorder::RecordedTrainError;
 use crate::{OpenError, ShowError};
-use collection::Collection;
+use collection::{Collection, Content};
 
 /// Is told what is done, and may ask to stop.
 pub type Watch<'a> = dyn FnMut(Work<'_>) -> Wish + 'a;
@@ -78,6 +82,9 @@ pub enum ReproduceError {
     /// No seed.
     #[error("there must be at least one seed")]
     NoSeed,
+    /// The corpus cannot be read.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
     /// Training failed.
     #[error(transparent)]
     Train(#[from] RecordedTrainError),
@@ -139,9 +146,12 @@ pub fn reproduce<'a>(options: &ReproduceOptions, watch: &'a mut Watch<'a>) -> Re
         return Err(ReproduceError::NoSeed);
     }
     let wanted = wanted(&claims);
+    // Before anything is trained: a corpus that cannot be read is refused at once.
+    let corpus = options.corpus.as_ref().filter(|_| wanted.iter().any(|specimen| specimen.is_text));
+    let corpus = corpus.map(Content::of).transpose()?;
     let networks = options.out.join("networks");
     create(&networks)?;
-    let mut collection = Collection::new(&networks, options, wanted.len() * options.seeds, watch);
+    let mut collection = Collection::new(&networks, options, corpus, wanted.len() * options.seeds, watch);
     for place in 0..options.seeds {
         for specimen in &wanted {
             collection.obtain(specimen, place, FIRST_SEED + place as u64)?;

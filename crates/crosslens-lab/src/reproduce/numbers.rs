@@ -16,20 +16,21 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
 }
 
-/// Pearson's correlation; 0 where one side never changes.
+/// Pearson's correlation; 0 where one side never changes, no number where one has what is none.
 pub(super) fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    pearson(a, b).unwrap_or(0.0)
+    if a.iter().chain(b).any(|x| x.is_nan()) { f64::NAN } else { pearson(a, b).unwrap_or(0.0) }
 }
 
-/// Spearman's correlation: that of the ranks, equal values sharing theirs.
+/// Spearman's correlation: that of the ranks, equal values sharing theirs; no number where one side has what is none.
 pub(super) fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     correlation(&ranks(a), &ranks(b))
 }
 
+/// The place of each in their order, from 0; what is no number has none.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |x: f64| values.iter().filter(|y| **y < x).count() as f64;
     let equal = |x: f64| values.iter().filter(|y| **y == x).count() as f64;
-    values.iter().map(|&x| below(x) + (equal(x) - 1.0) / 2.0).collect()
+    values.iter().map(|&x| if x.is_nan() { x } else { below(x) + (equal(x) - 1.0) / 2.0 }).collect()
 }
 
 /// `exp(x) / Σ exp(x)`.
@@ -54,5 +55,18 @@ mod tests {
         assert!((rank_correlation(&[1.0, 10.0, 100.0], &[2.0, 3.0, 4.0]) - 1.0).abs() < 1e-12);
         assert_eq!(ranks(&[3.0, 1.0, 3.0]), [1.5, 0.0, 1.5]);
         assert_eq!(softmax(&[0.0, 0.0]), [0.5, 0.5]);
+    }
+
+    /// A network without shares must not let a law hold that is about all of them.
+    #[test]
+    fn what_is_no_number_is_seen_in_every_correlation() {
+        let rising = [1.0, 2.0, 3.0, 4.0];
+        assert!((rank_correlation(&rising, &rising) - 1.0).abs() < 1e-12);
+        for place in 0..4 {
+            let mut holed = rising;
+            holed[place] = f64::NAN;
+            assert!(rank_correlation(&rising, &holed).is_nan() && rank_correlation(&holed, &rising).is_nan());
+            assert!(correlation(&rising, &holed).is_nan() && correlation(&holed, &rising).is_nan());
+        }
     }
 }

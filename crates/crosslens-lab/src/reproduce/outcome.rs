@@ -5,11 +5,11 @@ use std::path::Path;
 use crosslens_analysis::explain::Options;
 use crosslens_analysis::page::Page;
 use crosslens_analysis::replace_file;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::collection::Collection;
 use super::numbers::{deviation, mean};
-use super::{Bound, Check, Claim, Entry, Evidence, Figure, Origin, ReproduceError, Scale};
+use super::{Bound, CLAIMS, Check, Claim, Entry, Evidence, Figure, Origin, Proof, ReproduceError, Scale};
 use crate::{ImportedOptions, ShowOptions, Shown};
 
 /// Sentences of each network on the page.
@@ -19,6 +19,7 @@ const SHOWN_ON_PAGE: usize = 3;
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
     /// By claim, in the order of the registry.
+    #[serde(serialize_with = "with_proofs")]
     pub claims: Vec<ClaimOutcome>,
     /// How many hold, on every seed.
     pub held: usize,
@@ -74,7 +75,30 @@ pub struct SeedOutcome {
     pub checks: Vec<Check>,
 }
 
+/// A claim as it is written: beside what came out, what it rests on.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    outcome: &'a ClaimOutcome,
+    /// `causal`, `method` or `states`; null for a claim that is not in the registry.
+    proof: Option<&'static str>,
+    /// Why no network is changed for it; empty where one is.
+    proof_reason: &'static str,
+}
+
+fn with_proofs<S: Serializer>(claims: &[ClaimOutcome], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(claims.iter().map(|outcome| {
+        let proof = outcome.proof();
+        Written { outcome, proof: proof.map(Proof::name), proof_reason: proof.map_or("", Proof::reason) }
+    }))
+}
+
 impl ClaimOutcome {
+    /// What it rests on once its networks do their task; `None` for a claim that is not in the registry.
+    pub fn proof(&self) -> Option<Proof> {
+        CLAIMS.iter().find(|claim| claim.id == self.id).map(|claim| claim.proof)
+    }
+
     pub(super) fn of(claim: &Claim, n_seeds: usize, collection: &Collection<'_>) -> Self {
         let evidence = |place| {
             let study = |id: &&'static str| (*id, collection.get(id, place).expect("every network of a claim was obtained"));
@@ -87,7 +111,9 @@ impl ClaimOutcome {
             .enumerate()
             .map(|(place, evidence)| {
                 let entries = claim.networks.iter().filter_map(|id| collection.entry(id, place));
-                SeedOutcome { networks: entries.map(|entry| (entry.network, entry.seed)).collect(), ..SeedOutcome::of(claim, evidence) }
+                let is_gated = |id: &str| collection.entry(id, place).is_none_or(|entry| entry.gated);
+                let networks = entries.map(|entry| (entry.network, entry.seed)).collect();
+                SeedOutcome { networks, ..SeedOutcome::of(claim, evidence, is_gated) }
             })
             .collect();
         let known_by = seeds.first().and_then(|seed| seed.checks.first().copied());
@@ -110,12 +136,9 @@ impl ClaimOutcome {
 }
 
 impl SeedOutcome {
-    /// Judges a claim by the networks of one seed: all that must do their task do it, and every check holds.
-    pub fn of(claim: &Claim, evidence: &Evidence<'_>) -> Self {
-        let is_missing = |id: &&&'static str| {
-            let specimen = super::Specimen::named(id).expect("claims name specimens: run through in the tests");
-            specimen.is_gated && !evidence.study(id).passes_gate()
-        };
+    /// Judges a claim by the networks of one seed: all that must do their task do it, and every check holds. `is_gated` says which must.
+    pub fn of(claim: &Claim, evidence: &Evidence<'_>, is_gated: impl Fn(&str) -> bool) -> Self {
+        let is_missing = |id: &&&'static str| is_gated(id) && !evidence.study(id).passes_gate();
         let missed: Vec<&'static str> = claim.networks.iter().filter(is_missing).copied().collect();
         let checks = (claim.measure)(evidence);
         Self {

@@ -5,19 +5,20 @@ use std::path::{Path, PathBuf};
 use crosslens_analysis::explain::{ExplainError, Options, Progress, SaveError};
 use crosslens_analysis::report::{Report, SharesReport, SiteReport};
 use crosslens_analysis::timeline::{Timeline, TimelinePoint};
-use crosslens_analysis::{Estimator, Recordable, RecordingError, replace_file};
+use crosslens_analysis::{Estimator, Fed, FitError, Pair, RecordError, Recordable, RecordingError, replace_file};
 use crosslens_nets::network::{Engine, Feeding, Network};
 use crosslens_nets::tasks::Split;
 use crosslens_nets::train::{RunFolder, Samples, evaluate};
 use serde::{Deserialize, Serialize};
 
+use super::exactness::Exactness;
 use super::looks::Looks;
+use super::together::Together;
 use crate::{Sentences, TrainedModel};
 
-/// Fresh sentences a network is explained on, and those it is run again on.
-const N_SENTENCES: u64 = 1000;
-const N_CAUSAL: u64 = 500;
-/// Draws them; no run has seen them.
+/// Sentences whose states are added up again.
+const N_EXACT: u64 = 200;
+/// Draws the fresh sentences; no run has seen them.
 const FRESH: u64 = 0x5EED_0005;
 /// Draws the untrained weights shown for comparison.
 const UNTRAINED: u64 = 7;
@@ -25,7 +26,7 @@ const UNTRAINED: u64 = 7;
 const SHOWN: usize = 8;
 /// The file beside `report.json`.
 const STUDY_FILE: &str = "study.json";
-const STUDY_SCHEMA: &str = "crosslens-study/1";
+const STUDY_SCHEMA: &str = "crosslens-study/2";
 /// Largest `study.json` that is read.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -56,6 +57,10 @@ pub struct Notes {
     pub joint: Vec<Option<SharesReport>>,
     /// Free-running share of words right without the encoding of positions; null for networks without it.
     pub without_positions: Option<f64>,
+    /// Words right with all heads changed at once; null for networks of one head.
+    pub together: Option<Together>,
+    /// Whether the parts of its states add up.
+    pub exactness: Exactness,
     /// Updates made.
     pub steps: u64,
     /// Seconds trained.
@@ -69,6 +74,12 @@ pub enum StudyError {
     /// It cannot be explained.
     #[error(transparent)]
     Explain(#[from] ExplainError),
+    /// It cannot be run.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Its states cannot be split.
+    #[error(transparent)]
+    Fit(#[from] FitError),
     /// The report cannot be written.
     #[error(transparent)]
     Save(#[from] SaveError),
@@ -85,16 +96,43 @@ pub enum StudyError {
     Timeline(#[from] RecordingError),
 }
 
+/// On what a network is studied.
+#[derive(Clone, Copy, Debug)]
+pub struct StudyOptions {
+    /// Fresh sentences it is explained on.
+    pub n_sentences: u64,
+    /// Those of them it is run again on with something changed.
+    pub n_causal: u64,
+    /// Threads; 0 for one per core. No result depends on it.
+    pub n_threads: usize,
+}
+
+impl Default for StudyOptions {
+    fn default() -> Self {
+        Self { n_sentences: 1000, n_causal: 500, n_threads: 0 }
+    }
+}
+
 impl Study {
     /// Explains a trained network; with its folder, also reads what was recorded along its training.
-    pub fn of(model: &TrainedModel, folder: Option<&Path>, progress: &mut dyn FnMut(Progress)) -> Result<(Self, StudySamples), StudyError> {
-        let sentences = Sentences::Task { seed: FRESH, n_samples: N_SENTENCES };
-        let options = Options { samples: N_SENTENCES as usize, causal: N_CAUSAL, geometry: true, ..Options::default() };
-        let mut explained = model.explain(&sentences, None, &options, Some(UNTRAINED), progress)?;
-        let plain = Options { estimator: Estimator::Joint, causal: 0, samples: 0, ..Options::default() };
+    pub fn of(
+        model: &TrainedModel,
+        folder: Option<&Path>,
+        options: &StudyOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Self, StudySamples), StudyError> {
+        let &StudyOptions { n_sentences, n_causal, n_threads } = options;
+        let sentences = Sentences::Task { seed: FRESH, n_samples: n_sentences };
+        let full = Options { samples: n_sentences as usize, causal: n_causal, geometry: true, n_threads, ..Options::default() };
+        let mut explained = model.explain(&sentences, None, &full, Some(UNTRAINED), progress)?;
+        let plain = Options { estimator: Estimator::Joint, causal: 0, samples: 0, n_threads, ..Options::default() };
         let joint = model.explain(&sentences, None, &plain, None, progress)?.report;
-        let subject = model.subject(1).map_err(ExplainError::Threads)?;
+        let subject = model.subject(n_threads).map_err(ExplainError::Threads)?;
         let looks = Looks::of(subject.description(), &explained.samples);
+        let is_several = subject.description().sites.len() > 1;
+        let together = if is_several { Together::of(&subject, &explained.samples, n_causal as usize)? } else { None };
+        let pairs: Vec<Pair> = (0..n_sentences.min(N_EXACT)).map(|number| sentences.pair(model, number)).collect();
+        let exactness = Exactness::of(&subject, &subject.record(&pairs, Fed::Own)?)?;
         explained.samples.sentences.truncate(SHOWN);
         let timeline = folder.map(|folder| Timeline::load(&RunFolder::at(folder).timeline_file())).transpose()?;
         let last = folder.and_then(|folder| RunFolder::at(folder).read_metrics().ok()?.pop());
@@ -103,7 +141,9 @@ impl Study {
             looks,
             average: explained.samples.averages.first().cloned().unwrap_or_default(),
             joint: joint.sites.into_iter().map(|site| site.shares).collect(),
-            without_positions: without_positions(model)?,
+            without_positions: without_positions(model, options)?,
+            together,
+            exactness,
             steps: last.map_or(0, |line| line.step),
             seconds: last.map_or(0.0, |line| line.seconds),
         };
@@ -157,13 +197,13 @@ fn recorded(folder: &Path) -> Result<Vec<TimelinePoint>, RecordingError> {
 }
 
 /// The same weights, but positions of amplitude 0.
-fn without_positions(model: &TrainedModel) -> Result<Option<f64>, ExplainError> {
+fn without_positions(model: &TrainedModel, options: &StudyOptions) -> Result<Option<f64>, ExplainError> {
     let mut config = model.config.network.clone();
     let Some(positions) = &mut config.positions else { return Ok(None) };
     positions.amplitude = 0.0;
     let (n_source, n_target) = (model.task.source_vocabulary().len(), model.task.target_vocabulary().len());
     let network = Network::new(&config, n_source, n_target, model.config.seed).expect("only the amplitude is another");
-    let mut engine = Engine::new(0)?;
-    let samples = Samples { split: Split::Test, seed: FRESH, n_samples: N_CAUSAL as usize };
+    let mut engine = Engine::new(options.n_threads)?;
+    let samples = Samples { split: Split::Test, seed: FRESH, n_samples: options.n_causal as usize };
     Ok(Some(evaluate(model.task.as_ref(), &network, &mut engine, &model.weights, samples, Feeding::Free).word_accuracy()))
 }

@@ -1,7 +1,7 @@
 //! Where networks look on one-to-one tasks, and by what.
 
 use super::super::claim::Head;
-use super::super::{Check, Claim, Origin, Study};
+use super::super::{Check, Claim, Origin, Proof, Study};
 use super::{average_attention, bars};
 
 /// All that learn a task by position.
@@ -11,6 +11,7 @@ pub(super) const DIAGONAL_AED: Claim = Claim {
     id: "diagonal-aed",
     sentence: "On one-to-one an attention encoder-decoder looks along the diagonal.",
     origin: Origin::Restated("along one constant offset, not exactly at the diagonal: the optimiser may put it one place later"),
+    proof: Proof::Causal,
     networks: &["copy-aed"],
     is_quick: true,
     measure: |evidence| {
@@ -19,7 +20,7 @@ pub(super) const DIAGONAL_AED: Claim = Claim {
         vec![
             Check::at_least("content steps at one offset", diagonal.map_or(f64::NAN, |diagonal| diagonal.share), 0.90),
             Check::reported("that offset", diagonal.map_or(f64::NAN, |diagonal| diagonal.offset as f64)),
-            Check::at_most("words right with uniform attention", evidence.head("copy-aed").words("uniform"), 0.65),
+            Check::at_most("words right with uniform attention", evidence.head("copy-aed").words("uniform"), 0.65).causal(),
         ]
     },
     figure: |all| average_attention(all, "The average attention of an attention encoder-decoder on one-to-one.", "copy-aed"),
@@ -29,12 +30,13 @@ pub(super) const DIAGONAL_AO: Claim = Claim {
     id: "diagonal-ao",
     sentence: "On one-to-one an attention-only network looks at the diagonal.",
     origin: Origin::Paper,
+    proof: Proof::Causal,
     networks: &["copy-ao"],
     is_quick: true,
     measure: |evidence| {
         vec![
             Check::at_least("content steps at the diagonal", evidence.study("copy-ao").notes.looks.near_diagonal(0), 0.90),
-            Check::at_most("words right with uniform attention", evidence.head("copy-ao").words("uniform"), 0.65),
+            Check::at_most("words right with uniform attention", evidence.head("copy-ao").words("uniform"), 0.65).causal(),
         ]
     },
     figure: |all| average_attention(all, "The average attention of an attention-only network on one-to-one.", "copy-ao"),
@@ -44,13 +46,15 @@ pub(super) const TEMPORAL_SHARE: Claim = Claim {
     id: "temporal-share",
     sentence: "On one-to-one and reversed one-to-one the scores are made by the temporal parts of both sides.",
     origin: Origin::Paper,
+    proof: Proof::Causal,
     networks: POSITIONAL,
     is_quick: true,
     measure: |evidence| {
         vec![
             Check::at_least("lowest centred share", evidence.lowest(POSITIONAL, |head| head.temporal("centred")), 0.90),
             Check::at_least("lowest share at the highest score", evidence.lowest(POSITIONAL, |head| head.temporal("top1")), 0.60),
-            Check::at_most("most words right without that term", evidence.highest(POSITIONAL, |head| head.words("no-temporal")), 0.65),
+            Check::at_most("most words right without that term", evidence.highest(POSITIONAL, |head| head.words("no-temporal")), 0.65)
+                .causal(),
             Check::reported(
                 "highest centred share of untrained weights",
                 evidence.highest(POSITIONAL, |head| head.untrained_temporal("centred")),
@@ -67,13 +71,16 @@ pub(super) const TEMPORAL_SUFFICES: Claim = Claim {
     id: "temporal-suffices",
     sentence: "Attention rebuilt from the temporal parts alone keeps the accuracy.",
     origin: Origin::Restated("of words, not of phrases: attention-only networks may lose the step that writes the end token"),
+    proof: Proof::Causal,
     networks: POSITIONAL,
     is_quick: true,
     measure: |evidence| {
         vec![
-            Check::at_least("fewest words right with temporal attention", evidence.lowest(POSITIONAL, |head| head.words("temporal")), 0.90),
+            Check::at_least("fewest words right with temporal attention", evidence.lowest(POSITIONAL, |head| head.words("temporal")), 0.90)
+                .causal(),
             Check::at_least("steps with the same maximum, copy-aed", evidence.head("copy-aed").agreement("temporal"), 0.90),
-            Check::at_most("most words right with uniform attention", evidence.highest(POSITIONAL, |head| head.words("uniform")), 0.65),
+            Check::at_most("most words right with uniform attention", evidence.highest(POSITIONAL, |head| head.words("uniform")), 0.65)
+                .causal(),
         ]
     },
     figure: |all| {
@@ -94,6 +101,7 @@ pub(super) const TIME_FROM_RECURRENCE: Claim = Claim {
     id: "time-from-recurrence",
     sentence: "An encoder-decoder without encoded positions makes time by its recurrence: without any input it takes the same path.",
     origin: Origin::Paper,
+    proof: Proof::OfStates("the network runs without any input, which changes its states and leaves no attention to judge"),
     networks: &["copy-aed"],
     is_quick: true,
     measure: |evidence| {
@@ -110,13 +118,14 @@ pub(super) const TIME_FROM_POSITIONS: Claim = Claim {
     id: "time-from-positions",
     sentence: "An attention-only network has its time from the encoded positions, and from nothing else.",
     origin: Origin::Restated("with an ablation, since untrained weights follow their positions too"),
+    proof: Proof::Causal,
     networks: &["copy-ao"],
     is_quick: true,
     measure: |evidence| {
         let study = evidence.study("copy-ao");
         vec![
             Check::at_least("cosine of the path without input and the temporal components", null_path(study).1, 0.90),
-            Check::at_most("words right without positions", study.notes.without_positions.unwrap_or(f64::NAN), 0.65),
+            Check::at_most("words right without positions", study.notes.without_positions.unwrap_or(f64::NAN), 0.65).causal(),
         ]
     },
     figure: |all| {

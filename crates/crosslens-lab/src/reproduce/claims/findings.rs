@@ -2,14 +2,16 @@
 
 use crosslens_analysis::timeline::TimelinePoint;
 
-use super::super::claim::Head;
-use super::super::{Check, Claim, Figure, Origin, Series, Study};
+use super::super::claim::{Head, higher, lower};
+use super::super::{Check, Claim, Evidence, Figure, Origin, Proof, Series, Study};
 use super::bars;
+use super::readout::input_values;
 
 pub(super) const SHARES_PROVE_NOTHING: Claim = Claim {
     id: "shares-prove-nothing",
     sentence: "Untrained attention-only networks have high temporal shares already: shares count only once the task is done and an ablation agrees.",
     origin: Origin::New("a control: the temporal term is the largest at the highest score though nothing was learnt"),
+    proof: Proof::OfMethod("untrained weights do no task that a change could spoil"),
     networks: &["copy-ao"],
     is_quick: true,
     measure: |evidence| {
@@ -27,51 +29,85 @@ pub(super) const SHARES_PROVE_NOTHING: Claim = Claim {
     },
 };
 
+/// Two by two: Adam's ε, large and small, and what the decoder reads while it learns, its own words and the right ones.
+const LEVERS: &[&str] = &["free-aed", "forced-aed", "adam-free-aed", "adam-aed"];
+
+/// What a number of a network gains by the small ε, free-running and forced.
+fn by_epsilon(evidence: &Evidence<'_>, of: impl Fn(&Study) -> f64) -> [f64; 2] {
+    [("adam-free-aed", "free-aed"), ("adam-aed", "forced-aed")].map(|(small, large)| of(evidence.study(small)) - of(evidence.study(large)))
+}
+
+/// What it gains by forcing, with the large and the small ε.
+fn by_forcing(evidence: &Evidence<'_>, of: impl Fn(&Study) -> f64) -> [f64; 2] {
+    [("forced-aed", "free-aed"), ("adam-aed", "adam-free-aed")].map(|(forced, free)| of(evidence.study(forced)) - of(evidence.study(free)))
+}
+
+fn encoder_residual(study: &Study) -> f64 {
+    Head(study.site()).encoder_residual()
+}
+
+fn offset(study: &Study) -> f64 {
+    study.site().and_then(|site| site.diagonal.as_ref()).map_or(f64::NAN, |diagonal| diagonal.offset as f64)
+}
+
 pub(super) const OPTIMISER: Claim = Claim {
     id: "optimiser",
-    sentence: "The optimiser decides whether the paper's picture appears: with Adam's usual ε the network looks one place late and keeps the word in the residual.",
+    sentence: "The optimiser decides where a network looks: with Adam's usual ε one place late, the word kept in the residual, whether it is forced or not.",
     origin: Origin::New(
-        "same task, same accuracy; ε 0.1, rate 0.1 and a forced beginning against ε 1e-8, rate 3e-3 and forcing throughout",
+        "two by two with `forcing`: same task, recipe and 700 updates; ε 0.1 with rate 0.1 against ε 1e-8 with rate 3e-3 and 20 updates of warm-up, the rate each needs",
     ),
-    networks: &["copy-aed", "adam-aed"],
+    proof: Proof::Causal,
+    networks: LEVERS,
     is_quick: false,
     measure: |evidence| {
-        let (clean, adam) = (evidence.head("copy-aed"), evidence.head("adam-aed"));
-        let offset = |head: Head<'_>| head.0.and_then(|site| site.diagonal.as_ref()).map_or(f64::NAN, |diagonal| diagonal.offset as f64);
+        let [free, forced] = by_epsilon(evidence, encoder_residual);
+        let [offset_free, offset_forced] = by_epsilon(evidence, offset);
+        let [moved_large, moved_small] = by_forcing(evidence, offset).map(f64::abs);
+        let [lost_free, lost_forced] = by_epsilon(evidence, |study| -input_values(study));
+        let residual = |id| encoder_residual(evidence.study(id));
         vec![
-            Check::at_least("residual of the encoder, ε 1e-8 less ε 0.1", adam.encoder_residual() - clean.encoder_residual(), 0.15),
-            Check::at_least("offset of the diagonal, ε 1e-8 less ε 0.1", offset(adam) - offset(clean), 1.0),
-            Check::reported("residual, ε 0.1", clean.encoder_residual()),
-            Check::reported("residual, ε 1e-8", adam.encoder_residual()),
+            Check::at_least("residual of the encoder, ε 1e-8 less ε 0.1, free-running", free, 0.15),
+            Check::at_least("the same, forced", forced, 0.15),
+            Check::at_least("least offset of the diagonal, ε 1e-8 less ε 0.1", lower(offset_free, offset_forced), 1.0),
+            Check::at_most("most the offset moves by forcing", higher(moved_large, moved_small), 0.0),
+            Check::at_least("least words lost by ε 1e-8 with values of input alone", lower(lost_free, lost_forced), 0.20).causal(),
+            Check::reported("residual, ε 0.1, free-running", residual("free-aed")),
+            Check::reported("residual, ε 0.1, forced", residual("forced-aed")),
+            Check::reported("residual, ε 1e-8, free-running", residual("adam-free-aed")),
+            Check::reported("residual, ε 1e-8, forced", residual("adam-aed")),
         ]
     },
-    figure: |all| {
-        bars(all, "Residual of the encoder under two optimisers, all words right under both.", "residual", |study| {
-            Head(study.site()).encoder_residual()
-        })
-    },
+    figure: |all| bars(all, "Residual of the encoder under two optimisers, free-running and forced.", "residual", encoder_residual),
 };
 
 pub(super) const FORCING: Claim = Claim {
     id: "forcing",
-    sentence: "The sooner a network reads its own words while it learns, the less it keeps in the residual.",
+    sentence: "Teacher forcing makes a network keep more in the residual, under either optimiser; it does not move where the network looks.",
     origin: Origin::New(
-        "teacher forcing for the first 300 updates against the first 50; free from the first, some seeds never learn the first word",
+        "two by two with `optimiser`; free-running after 50 forced updates: free from the first, some seeds never learn the first word",
     ),
-    networks: &["copy-aed", "free-aed"],
+    proof: Proof::Causal,
+    networks: LEVERS,
     is_quick: false,
     measure: |evidence| {
-        let (forced, free) = (evidence.head("copy-aed").encoder_residual(), evidence.head("free-aed").encoder_residual());
+        let [large, small] = by_forcing(evidence, encoder_residual);
+        let [kept_large, kept_small] = by_forcing(evidence, |study| -Head(study.site()).words("temporal"));
+        let [moved_large, moved_small] = by_forcing(evidence, offset).map(f64::abs);
         vec![
-            Check::at_least("residual of the encoder, 300 forced updates less 50", forced - free, 0.03),
-            Check::reported("300 forced updates", forced),
-            Check::reported("50 forced updates", free),
+            Check::at_least("residual of the encoder, forced less free-running, ε 0.1", large, 0.03),
+            Check::at_least("the same, ε 1e-8", small, 0.03),
+            Check::at_most("most the offset moves", higher(moved_large, moved_small), 0.0),
+            Check::at_least("words lost by forcing with temporal attention, ε 1e-8", kept_small, 0.03).causal(),
+            Check::reported("the same, ε 0.1", kept_large).causal(),
         ]
     },
     figure: |all| {
-        bars(all, "Residual of the encoder after a long and a short forced beginning.", "residual", |study| {
-            Head(study.site()).encoder_residual()
-        })
+        let lines = all.iter().enumerate().flat_map(|(place, evidence)| {
+            [("ε 0.1", ["free-aed", "forced-aed"]), ("ε 1e-8", ["adam-free-aed", "adam-aed"])]
+                .map(|(name, ids)| (format!("{name}, {}", super::seed(place)), ids.map(|id| encoder_residual(evidence.study(id))).to_vec()))
+        });
+        let labels = ["free-running", "forced"].map(String::from).to_vec();
+        Figure::bars("Residual of the encoder, free-running and forced.", "residual", labels, lines.collect())
     },
 };
 
@@ -84,6 +120,7 @@ pub(super) const JOINT_FIT: Claim = Claim {
     id: "joint-fit",
     sentence: "Part of the variance that the paper's estimator credits to the decoder's steps could as well be its tokens'.",
     origin: Origin::New("on eSCAN; the paper's order of fitting gives all of it to the steps"),
+    proof: Proof::OfMethod("it is about whom variance is credited to, and no network is another for it"),
     networks: &["escan-aed"],
     is_quick: true,
     measure: |evidence| {
@@ -101,6 +138,7 @@ pub(super) const JOINT_FIT_TEXT: Claim = Claim {
     id: "joint-fit-text",
     sentence: "In translation most of the decoder's time could as well be its tokens'.",
     origin: Origin::New("on a miniature English–French grammar, or with --corpus on real sentences"),
+    proof: Proof::OfMethod("it is about whom variance is credited to, and no network is another for it"),
     networks: &["translation-aed"],
     is_quick: false,
     measure: |evidence| {
@@ -142,14 +180,28 @@ pub(super) const FORMATION: Claim = Claim {
     origin: Origin::New(
         "updates until what position makes of attention, and what tokens add to it, is half of what it becomes; recorded every 50",
     ),
+    proof: Proof::Causal,
     networks: &["escan-aed"],
     is_quick: true,
     measure: |evidence| {
         let [time, input] = formation(&evidence.study("escan-aed").timeline).map(|line| half_way(&line));
+        let head = evidence.head("escan-aed");
         vec![
             Check::at_least("updates to half of the input's part less updates to half of time's", input - time, 50.0),
             Check::reported("updates to half of time's part", time),
             Check::reported("updates to half of the input's part", input),
+            Check::at_least(
+                "words right at the end with temporal attention less uniform",
+                head.words("temporal") - head.words("uniform"),
+                0.05,
+            )
+            .causal(),
+            Check::at_least(
+                "words right at the end with temporal and input less temporal alone",
+                head.words("temporal+input") - head.words("temporal"),
+                0.03,
+            )
+            .causal(),
         ]
     },
     figure: |all| {
@@ -175,6 +227,7 @@ pub(super) const TURN_TO_POSITION: Claim = Claim {
     id: "turn-to-position",
     sentence: "A network that reverses looks by content as long as it is forced, and turns to position once it reads its own words.",
     origin: Origin::New("the opposite of eSCAN's order; seen on one seed before these were run"),
+    proof: Proof::Causal,
     networks: &["reverse-aed"],
     is_quick: true,
     measure: |evidence| {
@@ -184,6 +237,8 @@ pub(super) const TURN_TO_POSITION: Claim = Claim {
         vec![
             Check::at_most("centred temporal share at the last forced update", forced, 0.50),
             Check::at_least("centred temporal share at the end", end, 0.90),
+            Check::at_most("words right at the end without the temporal term", evidence.head("reverse-aed").words("no-temporal"), 0.65)
+                .causal(),
         ]
     },
     figure: |all| {

@@ -45,6 +45,8 @@ pub const CLAIMS: &[Claim] = &[
     method::ESTIMATORS,
     method::KINDS_OF_SHARES,
     method::CONSTANTS,
+    method::CONSTANT_FIFTH,
+    method::TOP_SHARE_MISLEADS,
     findings::SHARES_PROVE_NOTHING,
     findings::OPTIMISER,
     findings::FORCING,

@@ -4,25 +4,33 @@ use crosslens_analysis::geometry::CosinesReport;
 use crosslens_nets::tasks::END_WORD;
 
 use super::super::claim::{Head, higher, lower};
-use super::super::{Check, Claim, Evidence, Origin, Study};
+use super::super::{Check, Claim, Evidence, Origin, Proof, Study};
 use super::bars;
 
 fn cosines(study: &Study) -> Option<&CosinesReport> {
     study.report.geometry.as_ref()?.cosines.first()
 }
 
-/// The lowest cosine of a content word's input component and the readout of its translation; −1 where another readout is nearer.
+/// The lowest cosine of a content word's input component, behind the map of the values if there is one, and the readout of its translation;
+/// −1 where another readout is nearer.
 ///
 /// One-to-one tasks give a word and its translation the same number.
-fn lowest_cosine(study: &Study) -> f64 {
+pub(super) fn lowest_cosine(study: &Study) -> f64 {
     let words = cosines(study).into_iter().flat_map(|cosines| &cosines.words).filter(|word| word.source != END_WORD);
     let cosine = words.map(|word| if word.best_token == word.source_token { word.cosine } else { -1.0 });
     cosine.reduce(lower).unwrap_or(f64::NAN)
 }
 
-fn input_values(study: &Study) -> f64 {
+pub(super) fn input_values(study: &Study) -> f64 {
     let values = study.report.values.as_ref();
     values.and_then(|values| values.get("input")).map_or(f64::NAN, |causal| causal.content_word_accuracy)
+}
+
+/// Share of content words whose input component is nearest the readout of their translation.
+pub(super) fn nearest(study: &Study) -> f64 {
+    let words: Vec<_> = cosines(study).into_iter().flat_map(|cosines| &cosines.words).filter(|word| word.source != END_WORD).collect();
+    let n_right = words.iter().filter(|word| word.best_token == word.source_token).count();
+    if words.is_empty() { f64::NAN } else { n_right as f64 / words.len() as f64 }
 }
 
 fn word_variance(study: &Study) -> f64 {
@@ -33,18 +41,20 @@ pub(super) const INPUT_DRIVES_READOUT: Claim = Claim {
     id: "input-drives-readout",
     sentence: "The input components carry the words: each lies along the readout of its translation, and values made of them alone are enough.",
     origin: Origin::Restated("for the encoder-decoder .75 of the words: part of a word is left in the residual"),
+    proof: Proof::Causal,
     networks: &["copy-aed", "copy-ao", "reverse-aed", "reverse-ao"],
     is_quick: true,
     measure: |evidence| {
-        let lowest = |ids: &[&str], of: fn(&Study) -> f64| ids.iter().map(|id| of(evidence.study(id))).fold(f64::INFINITY, lower);
         vec![
             Check::at_least(
                 "lowest cosine of a word's input component and its readout",
-                lowest(&["copy-aed", "copy-ao", "reverse-aed", "reverse-ao"], lowest_cosine),
+                evidence.lowest_of(&["copy-aed", "copy-ao", "reverse-aed", "reverse-ao"], lowest_cosine),
                 0.40,
             ),
-            Check::at_least("words right with input values, aed", lowest(&["copy-aed", "reverse-aed"], input_values), 0.75),
-            Check::at_least("words right with input values, ao", lowest(&["copy-ao", "reverse-ao"], input_values), 0.90),
+            Check::at_least("words right with input values, aed", evidence.lowest_of(&["copy-aed", "reverse-aed"], input_values), 0.75)
+                .causal(),
+            Check::at_least("words right with input values, ao", evidence.lowest_of(&["copy-ao", "reverse-ao"], input_values), 0.90)
+                .causal(),
         ]
     },
     figure: |all| bars(all, "Lowest cosine of a word's input component and the readout of its translation.", "cosine", lowest_cosine),
@@ -54,6 +64,7 @@ pub(super) const WORD_VARIANCE: Claim = Claim {
     id: "word-variance",
     sentence: "Taking the temporal component away makes the states of a word collapse.",
     origin: Origin::Paper,
+    proof: Proof::OfStates("it says how states lie, whatever reads them"),
     networks: &["copy-aed", "copy-ao"],
     is_quick: true,
     measure: |evidence| {
@@ -69,6 +80,7 @@ pub(super) const SMALL_RESIDUAL: Claim = Claim {
     id: "small-residual",
     sentence: "Step and token explain almost all of the states; what is left is small.",
     origin: Origin::Paper,
+    proof: Proof::Causal,
     networks: &["copy-aed", "copy-ao", "reverse-aed", "reverse-ao"],
     is_quick: true,
     measure: |evidence| {
@@ -77,6 +89,12 @@ pub(super) const SMALL_RESIDUAL: Claim = Claim {
         vec![
             Check::at_most("residual of the encoder, aed", evidence.highest(aed, Head::encoder_residual), 0.20),
             Check::at_most("residual of either side, ao", evidence.highest(ao, worst), 0.05),
+            Check::at_least(
+                "fewest words right with attention rebuilt without it",
+                evidence.lowest(&["copy-aed", "copy-ao", "reverse-aed", "reverse-ao"], |head| head.words("temporal+input")),
+                0.90,
+            )
+            .causal(),
         ]
     },
     figure: |all| {
@@ -103,6 +121,7 @@ pub(super) const SIMPLEX: Claim = Claim {
     origin: Origin::Restated(
         "with five words and their mean taken off: of three vectors that add up to nothing any with equal lengths are at 120°, and raw angles are 10 to 30° off",
     ),
+    proof: Proof::OfStates("it says how weights lie; turning one away from the others would only make its word wrong"),
     networks: &["five-words-aed"],
     is_quick: false,
     measure: |evidence: &Evidence<'_>| {
