@@ -4,22 +4,24 @@ use super::{Family, Network, NetworkConfig};
 
 /// Bytes of one number.
 const NUMBER: u128 = 4;
-/// About what one unit of one recurrent layer keeps for one step: gates, states, attention and their gradients.
-const PER_UNIT: u128 = 20;
+/// What one unit of a recurrent layer keeps for one step beside its gates: states, inputs, masks and their gradients.
+const PER_UNIT: u128 = 7;
+/// What attention keeps for one unit of one step: keys, queries, values, contexts and their gradients.
+const PER_ATTENDED_UNIT: u128 = 5;
 
 impl Network {
     /// About how many bytes a training pass over `n_sentences` of at most so many steps holds, the weights and their gradients left out.
     ///
     /// ```text
-    /// recurrent     20·n·(L·D·S + L·T) + 2·h·S·T
+    /// recurrent     (7 + g)·n·L·(D·S + T) + 5·n·(D·S + T) + h·S·T       without attention the first term alone
     /// Transformer   L_e·(S·(12·n + 2·f) + h·S²) + L_d·(T·(22·n + 2·f) + 2·n·S + h·(T² + S·T)) + (S + T)·(6·n + 2·f)
     /// ```
-    /// numbers a sentence: `S` source and `T` target steps, `n` units, `L` layers, `D` directions of the encoder, `f` the width inside
-    /// feed-forward sublayers, `h` heads. Of a Transformer layer the queries, keys, values and contexts of each attention are kept, four rows
-    /// around each sublayer, and the keys and values it searches with; what the way back needs is there once for all layers.
+    /// numbers a sentence: `S` source and `T` target steps, `n` units, `L` layers, `g` gates of a cell, `D` directions of the encoder, `f` the
+    /// width inside feed-forward sublayers, `h` heads. Of a Transformer layer the queries, keys, values and contexts of each attention are
+    /// kept, four rows around each sublayer, and the keys and values it searches with; what the way back needs is there once for all layers.
     pub fn batch_bytes(&self, n_sentences: usize, source_steps: usize, target_steps: usize) -> u128 {
         let (source, target) = (source_steps as u128, target_steps as u128);
-        let NetworkConfig { family, layers, hidden, heads, bidirectional, transformer, .. } = &self.config;
+        let NetworkConfig { family, cell, layers, hidden, heads, bidirectional, transformer, .. } = &self.config;
         let (layers, n, heads) = (*layers as u128, *hidden as u128, *heads as u128);
         let numbers = if *family == Family::Transformer {
             let own = transformer.unwrap_or_default();
@@ -29,8 +31,9 @@ impl Network {
             let decoder = target * (22 * n + inner) + 2 * n * source + heads * target * (target + source);
             layers * encoder + decoder_layers * decoder + (source + target) * (6 * n + inner)
         } else {
-            let directions = 1 + u128::from(*bidirectional);
-            PER_UNIT * n * layers * (directions * source + target) + 2 * heads * source * target
+            let units = n * ((1 + u128::from(*bidirectional)) * source + target);
+            let attention = if *family == Family::Ved { 0 } else { PER_ATTENDED_UNIT * units + heads * source * target };
+            (PER_UNIT + cell.n_gates() as u128) * layers * units + attention
         };
         n_sentences as u128 * numbers * NUMBER
     }

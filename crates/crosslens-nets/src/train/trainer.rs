@@ -277,7 +277,7 @@ impl Run {
         let steps = lengths.source + lengths.target;
         let bytes = self.network.batch_bytes(batch, lengths.source, lengths.target);
         if bytes > MAX_BATCH_GIGABYTES << 30 {
-            let gigabytes = (bytes >> 30) as u64;
+            let gigabytes = bytes.div_ceil(1 << 30) as u64;
             return Err(TrainError::BatchTooLarge { batch, steps, hidden, gigabytes, most: MAX_BATCH_GIGABYTES as u64 });
         }
         Engine::new(n_threads).map_err(|source| TrainError::Threads { n_threads, source })
