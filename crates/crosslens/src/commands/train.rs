@@ -110,9 +110,12 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     };
     let folder = RunFolder::at(&path);
     if !folder.holds_run() || !folder.holds_checkpoint() {
-        return Err(
-            Failure::refused(format!("`{}` holds no run that could go on", path.display())).hint("crosslens train one-to-one --arch aed")
-        );
+        let shown = path.display();
+        let hint = match folder.holds_run() {
+            true => format!("crosslens train {shown}/run.toml --out {shown} --overwrite, which begins it again"),
+            false => "crosslens train one-to-one --arch aed".to_owned(),
+        };
+        return Err(Failure::refused(format!("`{shown}` holds no run that could go on")).hint(hint));
     }
     let mut config = folder.read_config()?;
     if arguments.arch.is_some()
@@ -292,8 +295,10 @@ fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFo
         None => format!("{} cell", network.cell.name()),
     };
     let score = network.score.map(|score| format!(", {} score", score.name())).unwrap_or_default();
+    let gigabytes = run.training_bytes() as f64 / f64::from(1 << 30);
+    let memory = if gigabytes >= 1.0 { format!(", about {gigabytes:.1} GB of memory") } else { String::new() };
     output::note(&format!(
-        "{} on {}: {parts}, {} units{score}, {} parameters, seed {}, in {}",
+        "{} on {}: {parts}, {} units{score}, {} parameters{memory}, seed {}, in {}",
         network.family.name(),
         config.task.name(),
         network.hidden,
