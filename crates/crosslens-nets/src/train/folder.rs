@@ -252,15 +252,20 @@ impl RunFolder {
         self.write(METRICS_FILE, &text)
     }
 
-    /// Adds a line to `metrics.jsonl`. A kill can leave half a line; [`RunFolder::read_metrics`] passes over it.
+    /// Adds a line to `metrics.jsonl`, all of it or nothing where the disk is full. A kill can leave half a line;
+    /// [`RunFolder::read_metrics`] passes over it.
     pub fn append_metrics(&self, metrics: &Metrics) -> Result<(), FolderError> {
         let path = self.file(METRICS_FILE);
         let mut line = serde_json::to_vec(metrics).expect("metrics are plain numbers");
         line.push(b'\n');
         let append = || {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
-            file.write_all(&line)?;
-            file.sync_data()
+            let before = file.metadata()?.len();
+            let written = file.write_all(&line).and_then(|()| file.sync_data());
+            if written.is_err() {
+                file.set_len(before)?;
+            }
+            written
         };
         append().map_err(|source| FolderError::Io { action: "write", path: path.clone(), source })
     }

@@ -242,7 +242,7 @@ fn check_options(family: Family, arguments: &Arguments) -> Result<(), Failure> {
     };
     let name = option.split(' ').next().unwrap_or_default();
     let message = format!("{} networks cannot have {option}: {reason}", family.name());
-    Err(Failure::usage(message).hint(format!("leave {name} out; --arch {others}")))
+    Err(Failure::refused(message).hint(format!("leave {name} out; --arch {others}")))
 }
 
 /// The folder asked for, if nothing would be lost, or a new one.
@@ -340,4 +340,22 @@ fn conclude(arguments: &Arguments, folder: &RunFolder, trained: &Trained) -> Res
         output::note(&format!("saved in {out}; next: crosslens explain {out}"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crosslens_lab::recipes::RECIPES;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_a_task_and_an_architecture_are_the_shipped_configuration() {
+        for recipe in RECIPES {
+            let arguments = Arguments { what: Some(recipe.task.to_owned()), arch: Some(recipe.family), ..Arguments::default() };
+            let Ok(Choice { config, file, .. }) = choose(arguments.what.as_deref(), &arguments) else {
+                panic!("{} is refused", recipe.name)
+            };
+            assert_eq!((RunConfig { version: None, ..config }, file), (recipe.config(), None), "{}", recipe.name);
+        }
+    }
 }
