@@ -18,6 +18,7 @@ usage: cargo xtask <command>
   golden [PROGRAM …]          make the golden files of the tests anew (crates/*/tests/golden/make*.py), or those of some programs, in a
                               virtual environment in target/ with the pinned versions; then say what changed
   direction                   see that crates depend on each other in the permitted direction only
+  pages                       see that what README.md, CONTRIBUTING.md and docs/ link to and name is there
   licences                    see that every dependency has a permitted licence and comes from crates.io
   help                        this text";
 
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     CratesWrite,
     CratesCheck,
     Direction,
+    Pages,
     Licences,
     Python(Wanted),
     Help,
@@ -65,9 +67,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             None => Ok(Command::Golden(programs.to_vec())),
         },
         ("direction", []) => Ok(Command::Direction),
+        ("pages", []) => Ok(Command::Pages),
         ("licences", []) => Ok(Command::Licences),
         ("help" | "--help" | "-h", _) => Ok(Command::Help),
-        ("check" | "crates" | "direction" | "licences", flags) => Err(format!("`{command}` does not take `{}`", flags.join(" "))),
+        ("check" | "crates" | "direction" | "pages" | "licences", flags) => Err(format!("`{command}` does not take `{}`", flags.join(" "))),
         _ => Err(format!("there is no command `{command}`")),
     }
 }

@@ -8,6 +8,7 @@ mod direction;
 mod golden;
 mod licences;
 mod metadata;
+mod pages;
 mod python;
 mod run;
 mod spdx;
@@ -45,6 +46,7 @@ fn execute(command: Command) -> Result<ExitCode> {
         Command::CratesWrite => crate_table::write(&Workspace::load()?)?,
         Command::CratesCheck => crate_table::check(&Workspace::load()?)?,
         Command::Direction => direction::check(&Workspace::load()?)?,
+        Command::Pages => pages::check(&Workspace::load()?.root)?,
         Command::Licences => return licences::check(&Workspace::load()?, false).map(|_| ExitCode::SUCCESS),
         Command::Python(wanted) => return Ok(run::run(&[steps::python(&Rc::new(Workspace::load()?), wanted)])),
         Command::Help => println!("{USAGE}"),

@@ -30,6 +30,9 @@ pub(crate) struct Wanted {
 /// Builds the wheel and runs everything that Python can prove about it.
 pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     let Some(python) = find_python() else {
+        if wanted.offline {
+            return Ok(Outcome::Skipped("there is no Python and --offline installs nothing: nothing of the package is tested".to_owned()));
+        }
         bail!("there is no Python {}.{} or later with venv: install one (Debian: python3-venv)", OLDEST.0, OLDEST.1);
     };
     let light = match Environment::ensure(root, &python, "light", wanted.offline)? {

@@ -9,7 +9,7 @@ use crate::cargo::CargoCall;
 use crate::metadata::Workspace;
 use crate::python::{self, Wanted};
 use crate::tools::{self, Chromium, Component};
-use crate::{crate_table, direction, licences};
+use crate::{crate_table, direction, licences, pages};
 
 /// How a step ended that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,7 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
         documentation(&workspace, options.offline),
         dependency_direction(&workspace),
         fresh_crate_table(&workspace),
+        leading_pages(&workspace),
         permitted_licences(&workspace, options.offline),
     ])
 }
@@ -55,7 +56,13 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
 /// The quick part, for use while editing.
 pub(crate) fn of_check() -> Result<Vec<Step>> {
     let workspace = Rc::new(Workspace::load()?);
-    Ok(vec![format(&workspace, false), lints(&workspace, false), dependency_direction(&workspace), fresh_crate_table(&workspace)])
+    Ok(vec![
+        format(&workspace, false),
+        lints(&workspace, false),
+        dependency_direction(&workspace),
+        fresh_crate_table(&workspace),
+        leading_pages(&workspace),
+    ])
 }
 
 /// Proves that every file looks as rustfmt would write it.
@@ -125,6 +132,11 @@ fn dependency_direction(workspace: &Rc<Workspace>) -> Step {
 /// Proves that the crate table in the documentation is the one the manifests give.
 fn fresh_crate_table(workspace: &Rc<Workspace>) -> Step {
     own_step("crate table", workspace, "cargo xtask crates --check", |workspace| crate_table::check(workspace).map(passed))
+}
+
+/// Proves that the pages people read link to and name nothing that is not there.
+fn leading_pages(workspace: &Rc<Workspace>) -> Step {
+    own_step("pages", workspace, "cargo xtask pages", |workspace| pages::check(&workspace.root).map(passed))
 }
 
 /// Proves that every dependency may be used and comes from crates.io; `cargo deny` looks deeper where it is installed.

@@ -1,6 +1,9 @@
 //! Kernels one by one: `cargo bench -p crosslens-kernels`.
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, dots, product, softmax, transposed_product, vectorised};
+use crosslens_kernels::{
+    Matrix, MatrixMut, Packed, Real, Write, add, add_scaled, dots, dots_of, log_sum_exp, product, product_of_rows, softmax, squared_norm,
+    sum_rows, transposed_product, vectorised,
+};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 
@@ -8,15 +11,15 @@ fn main() {
     divan::main();
 }
 
-fn noise(n: usize) -> Vec<f32> {
-    (0..n).map(|i| (i as f32 * 0.7).sin()).collect()
+fn noise<F: Real>(n: usize) -> Vec<F> {
+    (0..n).map(|i| F::of((i as f64 * 0.7).sin())).collect()
 }
 
 /// One recurrent step: a shard's states times the packed recurrent weights. Items are floating-point operations.
-#[divan::bench(args = [("S", 32, 128), ("S", 64, 128), ("M", 32, 256), ("M", 64, 256)])]
-fn recurrent_step(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize)) {
-    let (states, weights) = (noise(rows * n), noise(n * 3 * n));
-    let mut gates = noise(rows * 3 * n);
+#[divan::bench(types = [f32, f64], args = [("S", 32, 128), ("S", 64, 128), ("M", 32, 256), ("M", 64, 256)])]
+fn recurrent_step<F: Real>(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize)) {
+    let (states, weights) = (noise::<F>(rows * n), noise::<F>(n * 3 * n));
+    let mut gates = noise::<F>(rows * 3 * n);
     let mut packed = Packed::new();
     packed.pack(Matrix::new(&weights, n, 3 * n));
     bencher.counter(ItemsCount::new(2 * rows * n * 3 * n)).bench_local(|| {
@@ -25,10 +28,10 @@ fn recurrent_step(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize)) 
 }
 
 /// The gradient of the recurrent weights over all steps of a shard. Items are floating-point operations.
-#[divan::bench(args = [("S", 480, 128), ("S", 960, 128), ("M", 1600, 256)])]
-fn weight_gradient(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize)) {
-    let (states, gates) = (noise(rows * n), noise(rows * 3 * n));
-    let mut gradient = noise(n * 3 * n);
+#[divan::bench(types = [f32, f64], args = [("S", 480, 128), ("S", 960, 128), ("M", 1600, 256)])]
+fn weight_gradient<F: Real>(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize)) {
+    let (states, gates) = (noise::<F>(rows * n), noise::<F>(rows * 3 * n));
+    let mut gradient = noise::<F>(n * 3 * n);
     let mut scratch = Packed::new();
     bencher.counter(ItemsCount::new(2 * rows * n * 3 * n)).bench_local(|| {
         transposed_product(
@@ -42,9 +45,9 @@ fn weight_gradient(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize))
 }
 
 /// Packing the recurrent weights, as they are and transposed. Items are weights.
-#[divan::bench(args = [("as is", 128), ("transposed", 128), ("as is", 256), ("transposed", 256)])]
-fn pack(bencher: Bencher<'_, '_>, (how, n): (&str, usize)) {
-    let weights = noise(n * 3 * n);
+#[divan::bench(types = [f32, f64], args = [("as is", 128), ("transposed", 128), ("as is", 256), ("transposed", 256)])]
+fn pack<F: Real>(bencher: Bencher<'_, '_>, (how, n): (&str, usize)) {
+    let weights = noise::<F>(n * 3 * n);
     let matrix = Matrix::new(&weights, n, 3 * n);
     let matrix = if how == "transposed" { matrix.transposed() } else { matrix };
     let mut packed = Packed::new();
@@ -52,21 +55,75 @@ fn pack(bencher: Bencher<'_, '_>, (how, n): (&str, usize)) {
 }
 
 /// Scores of one sentence. Items are floating-point operations.
-#[divan::bench(args = [("S", 15, 15, 128), ("M", 50, 16, 256), ("analysis", 25, 25, 512)])]
-fn scores(bencher: Bencher<'_, '_>, (_, n_queries, n_keys, n): (&str, usize, usize, usize)) {
-    let (queries, keys) = (noise(n_queries * n), noise(n_keys * n));
-    let mut result = noise(n_queries * n_keys);
+#[divan::bench(types = [f32, f64], args = [("S", 15, 15, 128), ("M", 50, 16, 256), ("analysis", 25, 25, 512)])]
+fn scores<F: Real>(bencher: Bencher<'_, '_>, (_, n_queries, n_keys, n): (&str, usize, usize, usize)) {
+    let (queries, keys) = (noise::<F>(n_queries * n), noise::<F>(n_keys * n));
+    let mut result = noise::<F>(n_queries * n_keys);
     bencher.counter(ItemsCount::new(2 * n_queries * n_keys * n)).bench_local(|| {
-        dots(MatrixMut::new(&mut result, n_queries, n_keys), Matrix::new(&queries, n_queries, n), Matrix::new(&keys, n_keys, n), 1.0);
+        dots(MatrixMut::new(&mut result, n_queries, n_keys), Matrix::new(&queries, n_queries, n), Matrix::new(&keys, n_keys, n), F::ONE);
+    });
+}
+
+/// The same between rows picked out of a table. Items are floating-point operations.
+#[divan::bench(types = [f32, f64], args = [("S", 15, 15, 128), ("analysis", 25, 25, 512)])]
+fn scores_of_picked_rows<F: Real>(bencher: Bencher<'_, '_>, (_, n_queries, n_keys, n): (&str, usize, usize, usize)) {
+    const ROWS: usize = 97;
+    let table = noise::<F>(ROWS * n);
+    let row = |number: usize| &table[number * 31 % ROWS * n..][..n];
+    let mut result = noise::<F>(n_queries * n_keys);
+    bencher.counter(ItemsCount::new(2 * n_queries * n_keys * n)).bench_local(|| {
+        dots_of(MatrixMut::new(&mut result, n_queries, n_keys), row, |key| row(key + 50), F::ONE);
+    });
+}
+
+/// Contexts of one sentence: its attention weights times its values. Items are floating-point operations.
+#[divan::bench(types = [f32, f64], args = [("S", 15, 15, 128), ("M", 50, 16, 256)])]
+fn contexts<F: Real>(bencher: Bencher<'_, '_>, (_, n_queries, n_keys, n): (&str, usize, usize, usize)) {
+    let (weights, values) = (noise::<F>(n_queries * n_keys), noise::<F>(n_keys * n));
+    let mut result = noise::<F>(n_queries * n);
+    bencher.counter(ItemsCount::new(2 * n_queries * n_keys * n)).bench_local(|| {
+        let (weights, values) = (Matrix::new(&weights, n_queries, n_keys), Matrix::new(&values, n_keys, n));
+        product_of_rows(MatrixMut::new(&mut result, n_queries, n), weights, values, Write::Over);
+    });
+}
+
+/// Losses of rows of logits: a small vocabulary and a large one. Items are logits.
+#[divan::bench(types = [f32, f64], args = [16, 8000])]
+fn losses<F: Real>(bencher: Bencher<'_, '_>, n_words: usize) {
+    let logits = noise::<F>(n_words);
+    let mut row = logits.clone();
+    bencher.counter(ItemsCount::new(n_words)).bench_local(|| {
+        row.copy_from_slice(&logits);
+        log_sum_exp(&mut row)
+    });
+}
+
+/// The gradient of a bias: all rows of a shard added up. Items are numbers.
+#[divan::bench(types = [f32, f64], args = [("S", 480, 384), ("M", 1600, 768)])]
+fn bias_gradient<F: Real>(bencher: Bencher<'_, '_>, (_, rows, width): (&str, usize, usize)) {
+    let gates = noise::<F>(rows * width);
+    let mut sums = vec![F::ZERO; width];
+    bencher.counter(ItemsCount::new(rows * width)).bench_local(|| sum_rows(&mut sums, Matrix::new(&gates, rows, width)));
+}
+
+/// What an update does with whole gradients, a piece at a time. Items are numbers.
+#[divan::bench(types = [f32, f64], args = ["add", "add scaled", "squared norm"])]
+fn gradients<F: Real>(bencher: Bencher<'_, '_>, what: &str) {
+    const N: usize = 1 << 15;
+    let (gradient, mut sum) = (noise::<F>(N), noise::<F>(N));
+    bencher.counter(ItemsCount::new(N)).bench_local(|| match what {
+        "add" => add(&mut sum, &gradient),
+        "add scaled" => add_scaled(&mut sum, F::of(1e-9), &gradient),
+        _ => divan::black_box_drop(squared_norm(&gradient)),
     });
 }
 
 /// Elementary functions. Items are elements.
-#[divan::bench(args = ["exp", "tanh", "sigmoid", "softmax"])]
-fn elementary(bencher: Bencher<'_, '_>, function: &str) {
+#[divan::bench(types = [f32, f64], args = ["exp", "tanh", "sigmoid", "softmax"])]
+fn elementary<F: Real>(bencher: Bencher<'_, '_>, function: &str) {
     const N: usize = 4096;
-    let input = noise(N);
-    let mut output = vec![0.0f32; N];
+    let input = noise::<F>(N);
+    let mut output = noise::<F>(N);
     bencher.counter(ItemsCount::new(N)).bench_local(|| {
         output.copy_from_slice(&input);
         match function {

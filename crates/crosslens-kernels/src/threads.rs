@@ -43,6 +43,50 @@ impl Threads {
             }
         }
     }
+
+    /// Cuts slices of one length into chunks of `size`, the last one shorter, and does `work` once for all that stand in the same place,
+    /// with the chunk's number. Allocates nothing.
+    ///
+    /// Panics if the slices differ in length or `size` is 0.
+    pub fn for_each_chunk<T: Send, const N: usize>(&self, slices: [&mut [T]; N], size: usize, work: impl Fn(usize, [&mut [T]; N]) + Sync) {
+        let n = slices.first().map_or(0, |slice| slice.len());
+        assert!(slices.iter().all(|slice| slice.len() == n), "slices of one length");
+        let n_chunks = n.div_ceil(size);
+        self.within(|| halved(slices, Chunks { first: 0, n_chunks, size }, &work, self.pool.is_some()));
+    }
+}
+
+/// Which chunks of slices: `n_chunks` of them from number `first` on.
+#[derive(Clone, Copy)]
+struct Chunks {
+    first: usize,
+    n_chunks: usize,
+    size: usize,
+}
+
+/// Does `work` on the chunks of the first half and of the second, side by side if there is a team.
+fn halved<T: Send, const N: usize>(
+    mut slices: [&mut [T]; N],
+    chunks: Chunks,
+    work: &(impl Fn(usize, [&mut [T]; N]) + Sync),
+    has_team: bool,
+) {
+    let Chunks { first, n_chunks, size } = chunks;
+    if n_chunks <= 1 {
+        return if n_chunks == 1 {
+            work(first, slices)
+        };
+    }
+    let half = n_chunks / 2;
+    let front = slices.each_mut().map(|slice| slice.split_off_mut(..half * size).expect("all chunks but the last are whole"));
+    let in_front = || halved(front, Chunks { first, n_chunks: half, size }, work, has_team);
+    let behind = || halved(slices, Chunks { first: first + half, n_chunks: n_chunks - half, size }, work, has_team);
+    if has_team {
+        rayon::join(in_front, behind);
+    } else {
+        in_front();
+        behind();
+    }
 }
 
 #[cfg(test)]
@@ -56,6 +100,24 @@ mod tests {
             let mut pieces = [0; 7];
             threads.for_each(&mut pieces, |number, piece| *piece += number + 1);
             assert_eq!((threads.count(), pieces), (n_threads, [1, 2, 3, 4, 5, 6, 7]));
+        }
+    }
+
+    /// Chunks of 3 of 10: 0 1 2 | 3 4 5 | 6 7 8 | 9; each number becomes 10 times its chunk's, plus what stands beside it.
+    #[test]
+    fn chunks_of_several_slices_meet_in_the_same_place() {
+        for n_threads in [1, 2, 3] {
+            let threads = Threads::new(n_threads).expect("threads can be started");
+            let (mut numbers, mut beside): (Vec<usize>, Vec<usize>) = ((0..10).collect(), (0..10).collect());
+            threads.for_each_chunk([&mut numbers, &mut beside], 3, |number, [numbers, beside]| {
+                for (x, y) in numbers.iter_mut().zip(beside) {
+                    assert_eq!(x, y);
+                    (*x, *y) = (10 * number + *y, number);
+                }
+            });
+            assert_eq!(numbers, [0, 1, 2, 13, 14, 15, 26, 27, 28, 39]);
+            assert_eq!(beside, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
+            threads.for_each_chunk([&mut [] as &mut [u8]], 3, |_, _| panic!("there is no chunk"));
         }
     }
 }

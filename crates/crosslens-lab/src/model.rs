@@ -130,7 +130,7 @@ impl TrainedModel {
         let weights = if folder.holds_model() {
             folder.read_model(&mut network)?
         } else if folder.holds_checkpoint() {
-            folder.read_checkpoint(&network)?.weights
+            folder.read_checkpoint(&config, &network)?.weights
         } else {
             return Err(OpenError::NoModel { path: path.to_owned() });
         };

@@ -29,11 +29,14 @@ fn step(bencher: Bencher<'_, '_>, family: Family, feeding: Feeding, n_pairs: usi
     });
 }
 
+fn family(name: &str) -> Family {
+    *Family::ALL.iter().find(|family| family.name() == name).expect("one of the names given")
+}
+
 /// The families at the size of the one-to-one task.
 #[divan::bench(args = Family::ALL.map(Family::name), sample_count = 20)]
 fn families(bencher: Bencher<'_, '_>, name: &str) {
-    let family = *Family::ALL.iter().find(|family| family.name() == name).expect("one of the names given");
-    step(bencher, family, Feeding::Forced, 128, 18, 18);
+    step(bencher, family(name), Feeding::Forced, 128, 18, 18);
 }
 
 /// Free-running against forced.
@@ -47,6 +50,22 @@ fn feeding(bencher: Bencher<'_, '_>, feeding: &str) {
 #[divan::bench(args = [10, 20, 40, 80, 160], sample_count = 10)]
 fn steps(bencher: Bencher<'_, '_>, n_steps: usize) {
     step(bencher, Family::Ved, Feeding::Forced, 64, n_steps, n_steps);
+}
+
+/// Steps of one side, without and with attention.
+const LENGTHS: [(&str, usize); 8] =
+    [("ved", 20), ("ved", 40), ("ved", 80), ("ved", 160), ("aed", 20), ("aed", 40), ("aed", 80), ("aed", 160)];
+
+/// Cost against source steps alone: 20 target steps whatever the source, so that a constant time for each source step means linear cost.
+#[divan::bench(args = LENGTHS, sample_count = 10)]
+fn source_steps(bencher: Bencher<'_, '_>, (name, n_steps): (&str, usize)) {
+    step(bencher, family(name), Feeding::Forced, 64, n_steps, 20);
+}
+
+/// Cost against target steps alone.
+#[divan::bench(args = LENGTHS, sample_count = 10)]
+fn target_steps(bencher: Bencher<'_, '_>, (name, n_steps): (&str, usize)) {
+    step(bencher, family(name), Feeding::Forced, 64, 20, n_steps);
 }
 
 /// Cost against the sentences of a batch.

@@ -118,6 +118,9 @@ impl From<TrainError> for Failure {
             TrainError::Config(error) => error.into(),
             TrainError::Folder(error) => error.into(),
             TrainError::Diverged { .. } => Self::of(&error).hint("a new run with a smaller training.learning_rate or optimizer.clip"),
+            TrainError::BatchTooLarge { .. } => Self::of(&error).hint("a smaller training.batch"),
+            TrainError::NetworkTooLarge { .. } => Self::of(&error)
+                .hint("fewer network.hidden or network.layers, or a training.batch of 16: each 16 sentences keep a gradient"),
             TrainError::AlreadyFurther { made, .. } => Self::of(&error).hint(format!("--steps {made} or more")),
             _ => Self::of(&error),
         }
@@ -225,7 +228,8 @@ impl From<OpenError> for Failure {
             }
             OpenError::Neither { .. } | OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
             OpenError::NoModel { ref path } => {
-                let hint = format!("crosslens train {} --resume", path.display());
+                let path = path.display();
+                let hint = format!("crosslens train {path}/run.toml --out {path} --overwrite, which begins it again");
                 Self::of(&error).hint(hint)
             }
             _ => Self::of(&error),

@@ -338,7 +338,97 @@ impl Drop for NetworkBar {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use crosslens_lab::network::Family;
+    use crosslens_lab::recipes::default_config;
+    use crosslens_lab::train::{Run, RunFolder};
+    use indicatif::{ProgressDrawTarget, TermLike};
+
     use super::*;
+
+    /// A terminal that keeps all that is written on it.
+    #[derive(Clone, Debug, Default)]
+    struct Paper(Arc<Mutex<String>>);
+
+    impl Paper {
+        fn text(&self) -> String {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        }
+    }
+
+    impl TermLike for Paper {
+        fn width(&self) -> u16 {
+            200
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, line: &str) -> io::Result<()> {
+            self.write_str(&format!("{line}\n"))
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            self.write_str("\n")
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The first steps of `crosslens train one-to-one --arch aed`, judged after the second.
+    #[test]
+    fn the_bar_of_a_training_tells_steps_loss_and_accuracy() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut config = default_config("one-to-one", Family::Aed).expect("a shipped configuration");
+        (config.training.steps, config.training.evaluate_every, config.training.evaluate_samples) = (3, 2, 2);
+        let run = Run::prepare(config, RunFolder::at(folder.path())).expect("it makes sense");
+        let paper = Paper::default();
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::term_like(Box::new(paper.clone())));
+        let mut shown = Shown { style: Style::Auto, bar, accuracy: None };
+        let mut losses = Vec::new();
+        let mut look = |event: Event<'_>| {
+            if let Event::Updated { loss, .. } = event {
+                losses.push(loss);
+            }
+            let wish = shown.observe(event);
+            shown.bar.force_draw();
+            wish
+        };
+        run.start(1, &mut look).expect("a run that ends");
+        let metrics = run.folder().read_metrics().expect("metrics");
+        let text = paper.text();
+        assert!(text.contains("0/3 steps, "), "{text}");
+        let lines = |step: usize, message: &str| {
+            let is_there = |line: &str| line.contains(&format!("{step}/3 steps, ")) && line.contains(&format!(" left  {message}"));
+            assert!(text.lines().any(is_there), "no line of step {step} with `{message}`: {text}");
+        };
+        lines(1, &format!("loss {:.4}", losses[0]));
+        lines(2, &format!("loss {:.4}", losses[1]));
+        lines(3, &format!("loss {:.4}, phrases right {:.1} %", losses[2], 100.0 * metrics[0].phrase_accuracy));
+        assert!(text.contains('━'), "the bar itself: {text}");
+    }
 
     fn network(number: usize, is_found: bool) -> Work<'static> {
         Work::Network { number, of: 3, about: "AED", seed: 1, is_found }

@@ -64,8 +64,17 @@ pub struct Engine<F> {
     results: Vec<ShardResult<F>>,
     n_shards: usize,
     gradient: Vec<F>,
+    squares: Vec<f64>,
     scratch: Packed<F>,
     label_smoothing: F,
+}
+
+/// What an optimiser works on and with.
+pub(crate) struct Workplace<'a, F> {
+    pub(crate) gradient: &'a mut [F],
+    /// For squared norms of the gradient's pieces; kept from step to step.
+    pub(crate) squares: &'a mut Vec<f64>,
+    pub(crate) threads: &'a Threads,
 }
 
 /// What one kind of network keeps.
@@ -117,6 +126,7 @@ impl<F: Real> Engine<F> {
             results: Vec::new(),
             n_shards: 0,
             gradient: Vec::new(),
+            squares: Vec::new(),
             scratch: Packed::new(),
             label_smoothing: F::ZERO,
         }
@@ -158,9 +168,9 @@ impl<F: Real> Engine<F> {
         &self.gradient
     }
 
-    /// The gradient, for an optimiser to work on, and the threads to do it with.
-    pub fn gradient_mut(&mut self) -> (&mut [F], &Threads) {
-        (&mut self.gradient, &self.threads)
+    /// The gradient, for an optimiser to work on, with what else it needs.
+    pub(crate) fn workplace(&mut self) -> Workplace<'_, F> {
+        Workplace { gradient: &mut self.gradient, squares: &mut self.squares, threads: &self.threads }
     }
 
     /// Runs all shards; `look` sees each one, with its number, when it is done.
@@ -177,7 +187,7 @@ impl<F: Real> Engine<F> {
         let Self { threads, prepared, recurrent, transformer, results, n_shards, .. } = self;
         prepared.refresh(&network.maps, &network.layout, weights, with_gradient, threads);
         let context = Context { layout: &network.layout, weights, prepared };
-        *n_shards = pairs.len().div_ceil(shard_size(pairs));
+        *n_shards = shard_count(pairs.len());
         results.resize_with((*n_shards).max(results.len()), ShardResult::default);
         let results = &mut results[..*n_shards];
         match &network.body {
@@ -213,8 +223,7 @@ impl<F: Real> Engine<F> {
         let start = network.layout.sharded().start;
         let (tabled, sharded) = gradient.split_at_mut(start);
         tabled.fill(F::ZERO);
-        let mut chunks: Vec<&mut [F]> = sharded.chunks_mut(SUM_CHUNK).collect();
-        threads.for_each(&mut chunks, |number, chunk| {
+        threads.for_each_chunk([sharded], SUM_CHUNK, |number, [chunk]| {
             let from = start + number * SUM_CHUNK;
             chunk.copy_from_slice(&results[0].gradient[from..from + chunk.len()]);
             for result in &results[1..] {
@@ -230,9 +239,14 @@ impl<F: Real> Engine<F> {
     }
 }
 
-/// Sentences in a shard of these pairs.
-fn shard_size(pairs: &[Pair]) -> usize {
-    pairs.len().div_ceil(MAX_SHARDS).max(SHARD_SENTENCES)
+/// Sentences in a shard of so many.
+fn shard_size(n_sentences: usize) -> usize {
+    n_sentences.div_ceil(MAX_SHARDS).max(SHARD_SENTENCES)
+}
+
+/// Shards of so many sentences.
+pub(crate) fn shard_count(n_sentences: usize) -> usize {
+    n_sentences.div_ceil(shard_size(n_sentences))
 }
 
 impl<S: Sync, W: Default + Send> Kept<S, W> {
@@ -245,7 +259,7 @@ impl<S: Sync, W: Default + Send> Kept<S, W> {
         work: impl Fn(usize, &S, &mut W, Job<'_, F>, &mut Vec<F>) -> Outcome + Sync,
     ) {
         let &Pass { pairs, feeding, dropout, with_gradient, label_smoothing, hook } = pass;
-        let size = shard_size(pairs);
+        let size = shard_size(pairs.len());
         let n_words: usize = pairs.iter().map(|pair| pair.target.len()).sum();
         let gradient_weight = with_gradient.then(|| F::of(1.0 / n_words as f64));
         threads.for_each(results, |number, result| {

@@ -31,6 +31,11 @@ impl InputSpace {
     pub(crate) fn n_tokens(&self) -> usize {
         self.n_words + usize::from(self.has_start)
     }
+
+    /// Most tokens a table has rows for where so many occur.
+    pub(crate) fn most_local(&self, n_occurring: usize) -> usize {
+        self.n_tokens().min(n_occurring.max(WHOLE_VOCABULARY))
+    }
 }
 
 /// The tokens a table has rows for.

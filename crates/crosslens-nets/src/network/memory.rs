@@ -1,6 +1,6 @@
 //! How much memory a batch will need, before any is taken.
 
-use super::{Family, Network, NetworkConfig};
+use super::{Body, Family, Network, NetworkConfig, shard_count};
 
 /// Bytes of one number.
 const NUMBER: u128 = 4;
@@ -10,7 +10,7 @@ const PER_UNIT: u128 = 7;
 const PER_ATTENDED_UNIT: u128 = 5;
 
 impl Network {
-    /// About how many bytes a training pass over `n_sentences` of at most so many steps holds, the weights and their gradients left out.
+    /// About how many bytes a training pass over `n_sentences` of at most so many steps holds, weights and gradients left out.
     ///
     /// ```text
     /// recurrent     (7 + g)·n·L·(D·S + T) + 5·n·(D·S + T) + h·S·T       without attention the first term alone
@@ -36,5 +36,27 @@ impl Network {
             (PER_UNIT + cell.n_gates() as u128) * layers * units + attention
         };
         n_sentences as u128 * numbers * NUMBER
+    }
+
+    /// About how many bytes training with batches of `n_sentences` holds besides, for weights and gradients.
+    ///
+    /// ```text
+    /// P·(6 + s) + W·(2 + s) + 6·P
+    /// ```
+    /// numbers: of all `P` parameters the weights, two moments, the gradient and the weights packed both ways round, and in each of the `s`
+    /// shards of a batch a gradient of its own; the same of the `W` numbers of a recurrent network's tables of tokens; while a checkpoint is
+    /// written, weights and moments twice more.
+    pub fn weight_bytes(&self, n_sentences: usize, source_steps: usize, target_steps: usize) -> u128 {
+        let (parameters, shards) = (self.layout.len() as u128, shard_count(n_sentences) as u128);
+        let tables = match &self.body {
+            Body::Recurrent(network) => {
+                let occurring = |steps: usize| n_sentences.saturating_mul(steps);
+                let source = network.decoder_table() * network.source_space.most_local(occurring(source_steps));
+                let target = network.target_space.most_local(occurring(target_steps));
+                (self.config.hidden * self.config.cell.n_gates()) as u128 * (source + target) as u128
+            }
+            Body::Transformer(_) => 0,
+        };
+        (parameters * (12 + shards) + tables * (2 + shards)) * NUMBER
     }
 }

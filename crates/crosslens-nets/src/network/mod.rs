@@ -37,6 +37,7 @@ pub use crosslens_analysis::Outcome;
 
 pub use config::{Cell, Family, Inputs, NetworkConfig, NetworkError, Positions, Score};
 pub use engine::{Engine, Feeding};
+pub(crate) use engine::{Workplace, shard_count};
 pub use layout::{Layout, Tensor};
 pub use observe::{Observation, SelfAttention};
 pub use recurrence::{ConstantInput, Place, Recurrence, RecurrenceError};

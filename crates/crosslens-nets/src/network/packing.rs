@@ -40,7 +40,7 @@ impl Packing {
         self.sentences.clear();
         self.sentences.extend(0..n);
         let lengths = &self.lengths;
-        self.sentences.sort_by_key(|&sentence| (std::cmp::Reverse(lengths[sentence]), sentence));
+        self.sentences.sort_unstable_by_key(|&sentence| (std::cmp::Reverse(lengths[sentence]), sentence));
         self.ranks.clear();
         self.ranks.resize(n, 0);
         for (rank, &sentence) in self.sentences.iter().enumerate() {

@@ -142,6 +142,20 @@ const MAX_STEPS: u64 = 1 << 40;
 const MAX_KEPT: u64 = 1000;
 
 impl RunConfig {
+    /// Whether this gives the same weights after the same number of steps; a corpus may lie elsewhere.
+    pub(super) fn trains_like(&self, other: &Self) -> bool {
+        let decisive = |config: &Self| {
+            let TrainingConfig { batch, feeding, forced_steps, learning_rate, schedule, warm_up, label_smoothing, .. } = config.training;
+            (batch, feeding, forced_steps, learning_rate, schedule, warm_up, label_smoothing)
+        };
+        let same_task = match (&self.task, &other.task) {
+            (TaskConfig::Corpus(_), TaskConfig::Corpus(_)) => true,
+            (one, another) => one == another,
+        };
+        let rest = |config: &Self| (config.seed, config.network.clone(), config.optimizer);
+        same_task && rest(self) == rest(other) && decisive(self) == decisive(other)
+    }
+
     /// Says, before any work, whether every number makes sense. The task and the network are checked when they are built.
     pub fn check(&self) -> Result<(), ConfigError> {
         let TrainingConfig { steps, batch, learning_rate, schedule, warm_up, evaluate_every, evaluate_samples, stop_at, .. } =

@@ -21,15 +21,19 @@ use crate::text::TextFiles;
 const MAX_TEXT_BYTES: u64 = 64 << 20;
 /// Room for a safetensors header beside the numbers expected.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
-const TIMELINE_FILE: &str = "timeline.json";
-const SUMS_FOLDER: &str = "timeline";
-const SUMS_ENDING: &str = ".stats.safetensors";
-const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
+pub(super) const MODEL_FILE: &str = "model.safetensors";
+pub(super) const METRICS_FILE: &str = "metrics.jsonl";
+pub(super) const TIMELINE_FILE: &str = "timeline.json";
+pub(super) const SUMS_FOLDER: &str = "timeline";
+pub(super) const SUMS_ENDING: &str = ".stats.safetensors";
+pub(super) const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
 const CHECKPOINT_FORMAT: &str = "crosslens-checkpoint/1";
-const KEPT_FOLDER: &str = "kept";
-const KEPT_ENDING: &str = ".safetensors";
+pub(super) const KEPT_FOLDER: &str = "kept";
+pub(super) const KEPT_ENDING: &str = ".safetensors";
 const KEPT_FORMAT: &str = "crosslens-kept/1";
 const MODEL_FORMAT: &str = "crosslens-model/1";
+/// What a checkpoint calls the configuration of its run, in the words of `run.toml`.
+const RUN_FACT: &str = "run";
 
 /// Why a run folder cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -101,21 +105,6 @@ pub struct Progress {
     pub finished: bool,
 }
 
-/// What a run begins with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Start<'a> {
-    /// How it is trained.
-    pub(crate) config: &'a RunConfig,
-    /// Its words.
-    pub(crate) words: &'a Vocabularies,
-    /// What is trained.
-    pub(crate) network: &'a Network,
-    /// Its first weights.
-    pub(crate) progress: &'a Progress,
-    /// The files of a run on text, by name; none of any other.
-    pub(crate) text: &'a [(&'static str, Vec<u8>)],
-}
-
 /// A folder that holds a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
@@ -140,7 +129,7 @@ impl RunFolder {
 
     /// Whether it holds a trained model.
     pub fn holds_model(&self) -> bool {
-        self.file("model.safetensors").exists()
+        self.file(MODEL_FILE).exists()
     }
 
     /// Whether training can go on from a checkpoint.
@@ -148,34 +137,8 @@ impl RunFolder {
         self.file(CHECKPOINT_FILE).exists()
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
-    }
-
-    /// Makes the folder and begins a run in it, in place of one that may be there; `text` is what [`TextFiles::contents`] gives.
-    ///
-    /// All files of the new run lie on the disk before the first takes its place; what else an older run left is removed after that.
-    pub(crate) fn create(&self, start: &Start<'_>) -> Result<(), FolderError> {
-        let Start { config, words, network, progress, text } = start;
-        std::fs::create_dir_all(&self.path).map_err(|source| FolderError::Io { action: "create", path: self.path.clone(), source })?;
-        self.sweep()?;
-        let words = serde_json::to_vec_pretty(words).expect("vocabularies are lists of strings");
-        let mut staged = Vec::new();
-        for (name, bytes) in text.iter().map(|(name, bytes)| (*name, bytes.as_slice())).chain([("vocab.json", words.as_slice())]) {
-            staged.push(self.stage(name, bytes)?);
-        }
-        staged.push(self.stage("run.toml", toml_of(config).as_bytes())?);
-        staged.push(self.stage(CHECKPOINT_FILE, &checkpoint_bytes(network, progress))?);
-        for file in staged {
-            let path = file.path().to_owned();
-            file.persist().map_err(|source| FolderError::Io { action: "write", path, source })?;
-        }
-        let is_old = |name: &&str| !text.iter().any(|(new, _)| new == name);
-        for name in ["model.safetensors", "metrics.jsonl", TIMELINE_FILE].into_iter().chain(TextFiles::NAMES.into_iter().filter(is_old)) {
-            remove(&self.file(name))?;
-        }
-        self.remove_kept(|_| true)?;
-        self.remove_sums(|_| true)
     }
 
     /// Keeps the weights after `step` updates for the model that may be made of them.
@@ -222,19 +185,21 @@ impl RunFolder {
 
     /// Removes files that are named by a number of updates, and what a killed run left beside them.
     fn remove_numbered(&self, folder: &str, ending: &str, is_unwanted: impl Fn(u64) -> bool) -> Result<(), FolderError> {
-        let Ok(entries) = std::fs::read_dir(self.file(folder)) else { return Ok(()) };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let step = name.to_str().and_then(|name| name.strip_suffix(ending)).and_then(|step| step.parse().ok());
-            if is_temporary_file(&name) || step.is_some_and(&is_unwanted) {
-                remove(&entry.path())?;
-            }
-        }
-        Ok(())
+        self.numbered(folder, ending, is_unwanted).try_for_each(|path| remove(&path))
     }
 
-    /// Removes temporary files of a run that was killed.
-    fn sweep(&self) -> Result<(), FolderError> {
+    /// Files that are named by such a number of updates, and what a killed run left beside them.
+    pub(super) fn numbered(&self, folder: &str, ending: &str, is_wanted: impl Fn(u64) -> bool) -> impl Iterator<Item = PathBuf> {
+        let entries = std::fs::read_dir(self.file(folder)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(move |path| {
+            let Some(name) = path.file_name() else { return false };
+            let step = name.to_str().and_then(|name| name.strip_suffix(ending)).and_then(|step| step.parse().ok());
+            is_temporary_file(name) || step.is_some_and(&is_wanted)
+        })
+    }
+
+    /// Removes temporary files of a run that was killed. Only who writes here may do it: to a reader they are those of a run at work.
+    pub(super) fn sweep(&self) -> Result<(), FolderError> {
         let io = |source| FolderError::Io { action: "read", path: self.path.clone(), source };
         for entry in std::fs::read_dir(&self.path).map_err(io)? {
             let entry = entry.map_err(io)?;
@@ -284,25 +249,30 @@ impl RunFolder {
             serde_json::to_writer(&mut text, line).expect("metrics are plain numbers");
             text.push(b'\n');
         }
-        self.write("metrics.jsonl", &text)
+        self.write(METRICS_FILE, &text)
     }
 
-    /// Adds a line to `metrics.jsonl`. A kill can leave half a line; [`RunFolder::read_metrics`] passes over it.
+    /// Adds a line to `metrics.jsonl`, all of it or nothing where the disk is full. A kill can leave half a line;
+    /// [`RunFolder::read_metrics`] passes over it.
     pub fn append_metrics(&self, metrics: &Metrics) -> Result<(), FolderError> {
-        let path = self.file("metrics.jsonl");
+        let path = self.file(METRICS_FILE);
         let mut line = serde_json::to_vec(metrics).expect("metrics are plain numbers");
         line.push(b'\n');
         let append = || {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
-            file.write_all(&line)?;
-            file.sync_data()
+            let before = file.metadata()?.len();
+            let written = file.write_all(&line).and_then(|()| file.sync_data());
+            if written.is_err() {
+                file.set_len(before)?;
+            }
+            written
         };
         append().map_err(|source| FolderError::Io { action: "write", path: path.clone(), source })
     }
 
     /// Reads the whole lines of `metrics.jsonl`; none if it is not there.
     pub fn read_metrics(&self) -> Result<Vec<Metrics>, FolderError> {
-        let path = self.file("metrics.jsonl");
+        let path = self.file(METRICS_FILE);
         if !path.exists() {
             return Ok(Vec::new());
         }
@@ -316,31 +286,34 @@ impl RunFolder {
         Ok(metrics)
     }
 
-    /// Writes `checkpoint.safetensors`.
-    pub fn write_checkpoint(&self, network: &Network, progress: &Progress) -> Result<(), FolderError> {
-        self.write(CHECKPOINT_FILE, &checkpoint_bytes(network, progress))
+    /// Writes `checkpoint.safetensors` of a run that is configured like this.
+    pub fn write_checkpoint(&self, config: &RunConfig, network: &Network, progress: &Progress) -> Result<(), FolderError> {
+        self.write(CHECKPOINT_FILE, &checkpoint_bytes(config, network, progress))
     }
 
-    /// Reads `checkpoint.safetensors` for this network.
-    pub fn read_checkpoint(&self, network: &Network) -> Result<Progress, FolderError> {
+    /// Reads `checkpoint.safetensors` of this network and this run. An older one does not say whose it is, and is taken.
+    pub fn read_checkpoint(&self, config: &RunConfig, network: &Network) -> Result<Progress, FolderError> {
         let path = self.file(CHECKPOINT_FILE);
         let n = network.layout().len();
         let bytes = read_bounded(&path, 12 * n as u64 + MAX_HEADER_BYTES)?;
         let file = TensorFile::parse(path, &bytes, CHECKPOINT_FORMAT)?;
-        self.sweep()?;
         let bits = u64::from_str_radix(file.fact("loss_sum_bits")?, 16).map_err(|_| file.bad("its `loss_sum_bits` is not readable"))?;
         let (loss_sum, seconds): (f64, f64) = (f64::from_bits(bits), file.parsed("seconds")?);
         if !(loss_sum.is_finite() && seconds.is_finite() && seconds >= 0.0) {
             return Err(file.bad("its times or losses are no numbers"));
         }
-        Ok(Progress {
+        let progress = Progress {
             weights: file.numbers("weights", &[n])?,
             moments: Moments { first: file.numbers("first", &[n])?, second: file.numbers("second", &[n])?, steps: file.parsed("step")? },
             loss_sum,
             loss_count: file.parsed("loss_count")?,
             seconds,
             finished: file.parsed("finished")?,
-        })
+        };
+        match file.fact(RUN_FACT).ok().map(|text| parse_config(&self.file(CHECKPOINT_FILE), text)).transpose()? {
+            Some(own) if !own.trains_like(config) => Err(file.bad("it belongs to another run than the run.toml beside it")),
+            _ => Ok(progress),
+        }
     }
 
     /// Writes `model.safetensors`: every parameter by its name, and the rotation of the positions.
@@ -353,12 +326,12 @@ impl RunFolder {
         let rotation: Option<Vec<u8>> = network.rotation().map(|rotation| rotation.iter().flat_map(|x| x.to_le_bytes()).collect());
         let d = network.d_input();
         let constants = rotation.iter().map(|bytes| (ROTATION, view(Dtype::F64, &[d, d], bytes)));
-        self.write_tensors("model.safetensors", parameters.chain(constants), &[("format", MODEL_FORMAT.to_owned())])
+        self.write_tensors(MODEL_FILE, parameters.chain(constants), &[("format", MODEL_FORMAT.to_owned())])
     }
 
     /// Reads `model.safetensors` into this network; returns the weights.
     pub fn read_model(&self, network: &mut Network) -> Result<Vec<f32>, FolderError> {
-        let path = self.file("model.safetensors");
+        let path = self.file(MODEL_FILE);
         let n_constants = network.rotation().map_or(0, <[f64]>::len) as u64;
         let bytes = read_bounded(&path, 4 * network.layout().len() as u64 + 8 * n_constants + MAX_HEADER_BYTES)?;
         let file = TensorFile::parse(path, &bytes, MODEL_FORMAT)?;
@@ -383,7 +356,7 @@ impl RunFolder {
     }
 
     /// Writes a file that does not take its place yet.
-    fn stage(&self, name: &str, bytes: &[u8]) -> Result<StagedFile, FolderError> {
+    pub(super) fn stage(&self, name: &str, bytes: &[u8]) -> Result<StagedFile, FolderError> {
         let path = self.file(name);
         StagedFile::write(&path, |file| file.write_all(bytes)).map_err(|source| FolderError::Io { action: "write", path, source })
     }
@@ -394,17 +367,18 @@ impl RunFolder {
     }
 }
 
-fn toml_of(config: &RunConfig) -> String {
+pub(super) fn toml_of(config: &RunConfig) -> String {
     toml::to_string_pretty(config).expect("a configuration is tables of plain values")
 }
 
 /// `checkpoint.safetensors`.
-fn checkpoint_bytes(network: &Network, progress: &Progress) -> Vec<u8> {
+pub(super) fn checkpoint_bytes(config: &RunConfig, network: &Network, progress: &Progress) -> Vec<u8> {
     let vectors = [("weights", &progress.weights), ("first", &progress.moments.first), ("second", &progress.moments.second)];
     let bytes: Vec<(&str, Vec<u8>)> = vectors.iter().map(|(name, vector)| (*name, bytes_of(vector))).collect();
     let views = bytes.iter().map(|(name, bytes)| (*name, view(Dtype::F32, &[network.layout().len()], bytes)));
     let facts = [
         ("format", CHECKPOINT_FORMAT.to_owned()),
+        (RUN_FACT, toml_of(config)),
         ("step", progress.moments.steps.to_string()),
         ("loss_sum_bits", format!("{:016x}", progress.loss_sum.to_bits())),
         ("loss_count", progress.loss_count.to_string()),
@@ -449,7 +423,7 @@ impl Unknown {
     }
 }
 
-fn remove(path: &Path) -> Result<(), FolderError> {
+pub(super) fn remove(path: &Path) -> Result<(), FolderError> {
     match std::fs::remove_file(path) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
             Err(FolderError::Io { action: "remove", path: path.to_owned(), source })

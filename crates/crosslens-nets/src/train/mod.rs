@@ -1,5 +1,6 @@
 //! Training: optimiser, schedule, the loop over batches, and the folder a run lives in.
 
+mod beginning;
 mod config;
 mod folder;
 mod kept;

@@ -1,7 +1,7 @@
-use crosslens_kernels::{Real, Threads, squared_norm, vectorised};
+use crosslens_kernels::{Real, Threads, add_scaled, squared_norm, vectorised};
 use serde::{Deserialize, Serialize};
 
-use crate::network::Engine;
+use crate::network::{Engine, Workplace};
 
 /// Parameters that one piece of an update covers. Fixed, so that the gradient's norm does not depend on threads.
 const CHUNK: usize = 1 << 15;
@@ -51,12 +51,14 @@ impl<F: Real> Moments<F> {
     ///
     /// A gradient that is not finite changes nothing.
     pub fn update(&mut self, engine: &mut Engine<F>, weights: &mut [F], config: &OptimizerConfig, learning_rate: f64) -> f64 {
-        let (gradient, threads) = engine.gradient_mut();
-        threads.within(|| self.apply(weights, gradient, config, learning_rate, threads))
+        let workplace = engine.workplace();
+        let threads = workplace.threads;
+        threads.within(|| self.apply(weights, workplace, config, learning_rate))
     }
 
-    fn apply(&mut self, weights: &mut [F], gradient: &mut [F], config: &OptimizerConfig, learning_rate: f64, threads: &Threads) -> f64 {
-        let norm = add_l2(weights, gradient, config.l2, threads);
+    fn apply(&mut self, weights: &mut [F], workplace: Workplace<'_, F>, config: &OptimizerConfig, learning_rate: f64) -> f64 {
+        let Workplace { gradient, squares, threads } = workplace;
+        let norm = add_l2(weights, gradient, config.l2, squares, threads);
         if !norm.is_finite() {
             return norm;
         }
@@ -74,24 +76,22 @@ impl<F: Real> Moments<F> {
             epsilon: F::of(config.epsilon),
             kept: F::of(1.0 - learning_rate * config.decay),
         };
-        let moments = self.first.chunks_mut(CHUNK).zip(self.second.chunks_mut(CHUNK));
-        let mut pieces: Vec<_> = weights.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).collect();
-        threads.for_each(&mut pieces, |_, ((weights, gradient), (first, second))| adam.update(weights, gradient, first, second));
+        let slices = [weights, gradient, self.first.as_mut_slice(), self.second.as_mut_slice()];
+        threads.for_each_chunk(slices, CHUNK, |_, [weights, gradient, first, second]| adam.update(weights, gradient, first, second));
         norm
     }
 }
 
 /// `gradient += 2·l2·weights`; returns the norm of the result.
-fn add_l2<F: Real>(weights: &[F], gradient: &mut [F], l2: f64, threads: &Threads) -> f64 {
-    let factor = F::of(2.0 * l2);
-    let mut pieces: Vec<_> = gradient.chunks_mut(CHUNK).zip(weights.chunks(CHUNK)).map(|piece| (piece, 0.0)).collect();
-    threads.for_each(&mut pieces, |_, ((gradient, weights), squared)| {
-        if l2 > 0.0 {
-            crosslens_kernels::add_scaled(gradient, factor, weights);
-        }
-        *squared = squared_norm(gradient);
-    });
-    pieces.iter().map(|(_, squared)| squared).sum::<f64>().sqrt()
+fn add_l2<F: Real>(weights: &[F], gradient: &mut [F], l2: f64, squares: &mut Vec<f64>, threads: &Threads) -> f64 {
+    let piece = |number: usize| number * CHUNK..((number + 1) * CHUNK).min(weights.len());
+    if l2 > 0.0 {
+        let factor = F::of(2.0 * l2);
+        threads.for_each_chunk([&mut *gradient], CHUNK, |number, [gradient]| add_scaled(gradient, factor, &weights[piece(number)]));
+    }
+    squares.resize(gradient.len().div_ceil(CHUNK), 0.0);
+    threads.for_each(squares, |number, squared| *squared = squared_norm(&gradient[piece(number)]));
+    squares.iter().sum::<f64>().sqrt()
 }
 
 /// The constants of one update.

@@ -5,9 +5,10 @@ use std::time::Instant;
 use crosslens_analysis::Token;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{FolderError, Progress, RunFolder, Start, Vocabularies};
+use super::beginning::Start;
+use super::folder::{FolderError, Progress, RunFolder, Vocabularies};
 use super::{ConfigError, Moments, RunConfig, kept};
-use crate::network::{Engine, Feeding, Network, Outcome};
+use crate::network::{Engine, Feeding, Network, Outcome, shard_count};
 use crate::search::{Search, search};
 use crate::tasks::{Preparing, Split, Task, TaskError};
 use crate::text::{TextError, TextFiles};
@@ -163,6 +164,25 @@ pub enum TrainError {
         /// The limit.
         most: u64,
     },
+    /// A network too large for any memory, with the gradients of a batch.
+    #[error(
+        "network.hidden is {hidden}: {parameters} parameters, their moments and a gradient for each of the {shards} parts of a batch of \
+         {batch} sentences are {gigabytes} GB, at most {most} are taken"
+    )]
+    NetworkTooLarge {
+        /// Units of a state.
+        hidden: usize,
+        /// Trained numbers.
+        parameters: usize,
+        /// Parts of a batch, each with a gradient of its own.
+        shards: usize,
+        /// Sentences in a batch.
+        batch: usize,
+        /// What training would hold in all, about.
+        gigabytes: u64,
+        /// The limit.
+        most: u64,
+    },
     /// The loss, its gradient or a weight is no longer a number.
     #[error("the {what} became {value} at step {step}; the checkpoint of step {kept} is kept")]
     Diverged {
@@ -259,26 +279,41 @@ impl Run {
     /// start would not have.
     pub fn resume(&self, n_threads: usize, observer: &mut dyn Observer) -> Result<Trained, TrainError> {
         let engine = self.engine(n_threads)?;
-        let mut progress = self.folder.read_checkpoint(&self.network)?;
+        let mut progress = self.folder.read_checkpoint(&self.config, &self.network)?;
         let (made, steps) = (progress.moments.steps, self.config.training.steps);
         if made > steps {
             return Err(TrainError::AlreadyFurther { made, steps });
         }
         let mut metrics = self.folder.read_metrics()?;
         metrics.retain(|line| line.step <= made);
+        self.folder.sweep()?;
         self.folder.write_config(&self.config)?;
         self.folder.write_metrics(&metrics)?;
         progress.finished = made == steps || self.reached(&metrics);
         self.train(progress, metrics, engine, observer)
     }
 
+    /// About how many bytes training holds: a batch, weights, moments and gradients.
+    pub fn training_bytes(&self) -> u128 {
+        let (batch, lengths) = (self.config.training.batch, self.task.max_lengths());
+        let [a_batch, weights] =
+            [Network::batch_bytes, Network::weight_bytes].map(|of| of(&self.network, batch, lengths.source, lengths.target));
+        a_batch + weights
+    }
+
     fn engine(&self, n_threads: usize) -> Result<Engine<f32>, TrainError> {
         let (batch, hidden, lengths) = (self.config.training.batch, self.config.network.hidden, self.task.max_lengths());
         let steps = lengths.source + lengths.target;
         let bytes = self.network.batch_bytes(batch, lengths.source, lengths.target);
-        if bytes > MAX_BATCH_GIGABYTES << 30 {
+        if bytes > MAX_GIGABYTES << 30 {
             let gigabytes = bytes.div_ceil(1 << 30) as u64;
-            return Err(TrainError::BatchTooLarge { batch, steps, hidden, gigabytes, most: MAX_BATCH_GIGABYTES as u64 });
+            return Err(TrainError::BatchTooLarge { batch, steps, hidden, gigabytes, most: MAX_GIGABYTES as u64 });
+        }
+        let bytes = self.training_bytes();
+        if bytes > MAX_GIGABYTES << 30 {
+            let (parameters, shards) = (self.network.layout().len(), shard_count(batch));
+            let (gigabytes, most) = (bytes.div_ceil(1 << 30) as u64, MAX_GIGABYTES as u64);
+            return Err(TrainError::NetworkTooLarge { hidden, parameters, shards, batch, gigabytes, most });
         }
         Engine::new(n_threads).map_err(|source| TrainError::Threads { n_threads, source })
     }
@@ -343,7 +378,7 @@ impl Run {
                 progress.finished = step == training.steps || self.reached(&metrics);
                 self.keep(&progress.weights, &metrics)?;
                 self.folder.append_metrics(&line)?;
-                self.folder.write_checkpoint(&self.network, &progress)?;
+                self.folder.write_checkpoint(&self.config, &self.network, &progress)?;
                 // Only now: a run that goes on from the checkpoint before may still want them.
                 self.forget(&metrics)?;
                 kept = step;
@@ -356,7 +391,7 @@ impl Run {
         progress.seconds = before + clock.elapsed().as_secs_f64();
         progress.check_finite(kept)?;
         if kept < progress.moments.steps {
-            self.folder.write_checkpoint(&self.network, &progress)?;
+            self.folder.write_checkpoint(&self.config, &self.network, &progress)?;
         }
         let mut last = metrics.last().copied();
         let averaged = if progress.finished { kept::averaged(training, &metrics) } else { Vec::new() };
@@ -424,8 +459,8 @@ impl Progress {
     }
 }
 
-/// Largest batch taken seriously.
-const MAX_BATCH_GIGABYTES: u128 = 16;
+/// Most memory a run may take.
+const MAX_GIGABYTES: u128 = 16;
 
 /// Sentences to judge a network on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

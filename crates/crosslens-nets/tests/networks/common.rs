@@ -61,6 +61,16 @@ pub(crate) fn transformer_configs() -> Vec<NetworkConfig> {
     (0..64).map(config).collect()
 }
 
+/// Three layers and three heads, of every family that can have them: what two of each may hide, a middle one that is neither first nor last.
+pub(crate) fn threefold_configs() -> Vec<NetworkConfig> {
+    let with_attention = Family::ALL.into_iter().filter(|&family| family != Family::Ved);
+    let config = |family: Family| {
+        let score = if family == Family::Transformer { NetworkConfig::of(family).score } else { Some(Score::Qkv) };
+        NetworkConfig { layers: 3, heads: 3, hidden: 6, score, ..NetworkConfig::of(family) }
+    };
+    with_attention.map(config).collect()
+}
+
 fn switches() -> impl Iterator<Item = (usize, bool, bool, usize)> {
     (0..16).map(|bits| (1 + (bits & 1), bits & 2 != 0, bits & 4 != 0, 1 + (bits >> 3)))
 }

@@ -1,6 +1,6 @@
 //! Analytic gradients against central differences, in `f64`.
 
-use super::common::{all_configs, generator, name, network, pairs, transformer_configs, weights};
+use super::common::{all_configs, generator, name, network, pairs, threefold_configs, transformer_configs, weights};
 use crosslens_nets::network::{Engine, Family, Feeding, NetworkConfig};
 use rand::RngExt;
 
@@ -27,7 +27,8 @@ fn assert_close(analytic: f64, numeric: f64, what: &str) {
 fn every_combination_that_makes_sense_has_the_right_slope_along_a_random_direction() {
     let mut configs = all_configs();
     configs.extend(transformer_configs());
-    assert!(configs.len() > 364, "only {} combinations", configs.len());
+    configs.extend(threefold_configs());
+    assert!(configs.len() > 369, "only {} combinations", configs.len());
     for (number, config) in configs.iter().enumerate() {
         let network = network(config);
         let weights = weights(&network, number as u64);
@@ -39,6 +40,34 @@ fn every_combination_that_makes_sense_has_the_right_slope_along_a_random_directi
             let analytic: f64 = engine.gradient().iter().zip(&direction).map(|(gradient, d)| gradient * d).sum();
             let what = format!("{} {feeding:?}", name(config));
             assert_close(analytic, slope(config, &weights, &direction, feeding), &what);
+        }
+    }
+}
+
+/// Every element of every tensor of networks with one layer, each combination of family, cell, score, directions, feeding and heads: no
+/// layer has a part that is in none of these. Three sentences and one direction at a time.
+#[test]
+fn every_element_of_every_tensor_has_its_own_gradient() {
+    const H: f64 = 2e-6;
+    let one_layer = all_configs().into_iter().filter(|config| config.layers == 1);
+    for config in one_layer.chain(transformer_configs().into_iter().filter(|config| config.layers == 1).step_by(5)) {
+        let (network, pairs) = (network(&config), pairs(3, 3, SEED));
+        let mut moved = weights(&network, 4);
+        let mut engine = Engine::new(1).expect("one thread");
+        engine.differentiate(&network, &moved, &pairs, Feeding::Forced, SEED);
+        let gradient = engine.gradient().to_vec();
+        for tensor in network.layout().tensors() {
+            for place in tensor.range() {
+                let weight = moved[place];
+                let mut loss = |at: f64| {
+                    moved[place] = at;
+                    engine.evaluate(&network, &moved, &pairs, Feeding::Forced).loss
+                };
+                let slope = (loss(weight + H) - loss(weight - H)) / (2.0 * H);
+                moved[place] = weight;
+                let what = || format!("{}: {}[{}]", name(&config), tensor.name, place - tensor.range().start);
+                assert_close(gradient[place], slope, &what());
+            }
         }
     }
 }

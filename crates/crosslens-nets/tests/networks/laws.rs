@@ -1,6 +1,6 @@
 //! What must hold for every network, whatever its weights.
 
-use super::common::{SOURCE_WORDS, TARGET_WORDS, all_configs, name, network, pairs, transformer_configs, weights};
+use super::common::{SOURCE_WORDS, TARGET_WORDS, all_configs, name, network, pairs, threefold_configs, transformer_configs, weights};
 use crosslens_analysis::Pair;
 use crosslens_nets::network::{Engine, Family, Feeding, Inputs, Network, NetworkConfig, Observation};
 use crosslens_nets::train::{Moments, OptimizerConfig};
@@ -83,6 +83,26 @@ proptest! {
         });
         prop_assert_eq!(&trained[0], &trained[1], "1 and 2 threads");
         prop_assert_eq!(&trained[0], &trained[2], "1 and 3 threads");
+    }
+}
+
+#[test]
+fn three_layers_and_three_heads_obey_the_laws_too() {
+    for config in threefold_configs() {
+        let network = network(&config);
+        let weights = single(&weights(&network, 6));
+        let pairs = pairs(40, 6, 6);
+        for feeding in [Feeding::Forced, Feeding::Free] {
+            let together = observe(&network, &weights, &pairs, feeding);
+            for (place, (pair, seen)) in pairs.iter().zip(&together).enumerate() {
+                let n_layers = if config.family == Family::Transformer { 3 } else { 1 };
+                assert_eq!(seen.attention.len(), n_layers * 3 * pair.target.len() * pair.source.len(), "{}", name(&config));
+                for row in seen.attention.chunks(pair.source.len()) {
+                    assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6 && row.iter().all(|&weight| weight >= 0.0), "{}", name(&config));
+                }
+                assert_eq!(&observe(&network, &weights, &pairs[place..=place], feeding)[0], seen, "{}", name(&config));
+            }
+        }
     }
 }
 

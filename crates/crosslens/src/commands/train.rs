@@ -114,9 +114,12 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     };
     let folder = RunFolder::at(&path);
     if !folder.holds_run() || !folder.holds_checkpoint() {
-        return Err(
-            Failure::refused(format!("`{}` holds no run that could go on", path.display())).hint("crosslens train one-to-one --arch aed")
-        );
+        let shown = path.display();
+        let hint = match folder.holds_run() {
+            true => format!("crosslens train {shown}/run.toml --out {shown} --overwrite, which begins it again"),
+            false => "crosslens train one-to-one --arch aed".to_owned(),
+        };
+        return Err(Failure::refused(format!("`{shown}` holds no run that could go on")).hint(hint));
     }
     let mut config = folder.read_config()?;
     if arguments.arch.is_some()
@@ -245,7 +248,7 @@ fn check_options(family: Family, arguments: &Arguments) -> Result<(), Failure> {
     };
     let name = option.split(' ').next().unwrap_or_default();
     let message = format!("{} networks cannot have {option}: {reason}", family.name());
-    Err(Failure::usage(message).hint(format!("leave {name} out; --arch {others}")))
+    Err(Failure::refused(message).hint(format!("leave {name} out; --arch {others}")))
 }
 
 /// The folder asked for, if nothing would be lost, or a new one.
@@ -304,8 +307,10 @@ fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFo
         None => format!("{} cell", network.cell.name()),
     };
     let score = network.score.map(|score| format!(", {} score", score.name())).unwrap_or_default();
+    let gigabytes = run.training_bytes() as f64 / f64::from(1 << 30);
+    let memory = if gigabytes >= 1.0 { format!(", about {gigabytes:.1} GB of memory") } else { String::new() };
     output::note(&format!(
-        "{} on {}: {parts}, {} units{score}, {} parameters, seed {}, in {}",
+        "{} on {}: {parts}, {} units{score}, {} parameters{memory}, seed {}, in {}",
         network.family.name(),
         config.task.name(),
         network.hidden,
@@ -347,4 +352,22 @@ fn conclude(arguments: &Arguments, folder: &RunFolder, trained: &Trained) -> Res
         output::note(&format!("saved in {out}; next: crosslens explain {out}"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crosslens_lab::recipes::RECIPES;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_a_task_and_an_architecture_are_the_shipped_configuration() {
+        for recipe in RECIPES {
+            let arguments = Arguments { what: Some(recipe.task.to_owned()), arch: Some(recipe.family), ..Arguments::default() };
+            let Ok(Choice { config, file, .. }) = choose(arguments.what.as_deref(), &arguments) else {
+                panic!("{} is refused", recipe.name)
+            };
+            assert_eq!((RunConfig { version: None, ..config }, file), (recipe.config(), None), "{}", recipe.name);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::common::{TINY, crosslens, run, shown, succeed};
+use super::common::{TINY, crosslens, metrics, run, shown, succeed};
 
 /// Snapshots what the program says, with paths that change from run to run made equal.
 fn snapshot(name: &str, folder: &Path, arguments: &[&str]) {
@@ -120,9 +120,7 @@ fn overwriting_keeps_the_old_run_until_the_new_one_is_there() {
         assert!(files_of(&folder.join("run")) == before, "{by}: the old run is touched");
     }
     // The new run's first checkpoint does not fit on the disk.
-    let program = crosslens(folder, &[]).get_program().to_string_lossy().into_owned();
-    let script = format!("trap '' XFSZ; ulimit -f 16; exec '{program}' train '{TINY}' --seed 8 --out run --overwrite --threads 1");
-    let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
+    let output = with_little_room(folder, &format!("train '{TINY}' --seed 8 --out run --overwrite"));
     assert!(shown(&output).contains("checkpoint.safetensors"), "{}", shown(&output));
     assert!(files_of(&folder.join("run")) == before, "the old run is touched: {}", shown(&output));
 
@@ -177,6 +175,85 @@ fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint() {
     assert!(!folder.join("run/model.safetensors").exists(), "no half-trained model is offered");
 }
 
+/// Decay far beyond sense multiplies every weight by −10 a step: after some steps and checkpoints a number overflows.
+#[test]
+fn a_run_that_diverges_later_keeps_a_checkpoint_that_opens_and_resumes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let text = std::fs::read_to_string(TINY).expect("the tiny configuration").replace("evaluate_every = 10", "evaluate_every = 2");
+    std::fs::write(folder.join("wild.toml"), format!("{text}\n[optimizer]\ndecay = 2200.0\n")).expect("a writable folder");
+    let diverged = shown(&run(folder, &["train", "wild.toml", "--out", "run", "--threads", "1"]));
+    let said = diverged.split("error: ").nth(1).unwrap_or_else(|| panic!("it does not diverge: {diverged}"));
+    let number = |before: &str| -> u64 {
+        let digits = said.split(before).nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no number after `{before}`: {said}"))
+    };
+    let (step, kept) = (number("at step "), number("checkpoint of step "));
+    assert!(kept >= 2 && kept.is_multiple_of(2) && kept < step, "{said}");
+    assert_eq!(metrics(&folder.join("run")).len() as u64, kept / 2, "one line for every checkpoint kept");
+
+    let judged = run(folder, &["eval", "run", "--samples", "5"]);
+    assert!(judged.status.success(), "{}", shown(&judged));
+    let again = shown(&run(folder, &["train", "run", "--resume", "--threads", "1"]));
+    assert_eq!(again.split("error: ").nth(1), Some(said), "the same end from the checkpoint kept");
+    assert!(!folder.join("run/model.safetensors").exists(), "no half-trained model is offered");
+}
+
+/// Runs the program where no file may grow beyond 16 blocks, which stands in for a full disk.
+#[cfg(unix)]
+fn with_little_room(folder: &Path, arguments: &str) -> std::process::Output {
+    let program = crosslens(folder, &[]).get_program().to_string_lossy().into_owned();
+    let script = format!("trap '' XFSZ; ulimit -f 16; exec '{program}' {arguments} --threads 1");
+    std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell")
+}
+
+/// Names in a folder that begin with a point: temporary files.
+#[cfg(unix)]
+fn temporary(folder: &Path) -> Vec<String> {
+    files_of(folder).into_keys().filter(|name| name.starts_with('.')).collect()
+}
+
+/// A network of two units has small files, but a line of metrics a step fills the disk in the middle of one of 120.
+#[cfg(unix)]
+#[test]
+fn a_disk_that_fills_with_metrics_keeps_whole_lines_and_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let text = std::fs::read_to_string(TINY).expect("the tiny configuration");
+    let text = text.replace("hidden = 24", "hidden = 2").replace("evaluate_every = 10", "evaluate_every = 1");
+    std::fs::write(folder.join("run.toml"), text.replace("evaluate_samples = 50", "evaluate_samples = 2")).expect("a writable folder");
+    let output = with_little_room(folder, "train run.toml --steps 120 --out run");
+    let said = shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: cannot write `run/metrics.jsonl`") && said.contains("hint: make room on that disk"), "{said}");
+    let lines = std::fs::read_to_string(folder.join("run/metrics.jsonl")).expect("metrics");
+    assert!(lines.ends_with("}\n") && (5..119).contains(&lines.lines().count()), "{lines}");
+    assert_eq!(temporary(&folder.join("run")), Vec::<String>::new());
+
+    succeed(folder, &["train", "run", "--resume"]);
+    succeed(folder, &["train", "run.toml", "--steps", "120", "--out", "whole"]);
+    let result = |name: &str| (std::fs::read(folder.join(name).join("model.safetensors")).expect("a model"), metrics(&folder.join(name)));
+    assert!(result("run") == result("whole"), "the run ends as one that never lacked room");
+}
+
+/// Of a network of many layers and one unit the model, which names every parameter, is larger than the checkpoint.
+#[cfg(unix)]
+#[test]
+fn a_disk_too_full_for_the_model_keeps_the_checkpoint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let deep = changed(folder, "hidden = 24", "hidden = 1\nlayers = 24\ncell = \"vanilla\"");
+    let output = with_little_room(folder, &format!("train {deep} --steps 2 --out run"));
+    let said = shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: cannot write `run/model.safetensors`"), "{said}");
+    assert_eq!(temporary(&folder.join("run")), Vec::<String>::new());
+    assert!(!folder.join("run/model.safetensors").exists());
+    succeed(folder, &["eval", "run", "--samples", "2"]);
+    succeed(folder, &["train", "run", "--resume"]);
+    assert!(folder.join("run/model.safetensors").exists(), "once there is room the model is written");
+}
+
 /// A limit on the size of files stands in for a full disk: the write fails in the middle of the checkpoint.
 #[cfg(unix)]
 #[test]
@@ -185,9 +262,7 @@ fn a_full_disk_is_named_and_leaves_nothing_half_written() {
     let folder = folder.path();
     succeed(folder, &["train", TINY, "--steps", "5", "--out", "run"]);
     let before = std::fs::read(folder.join("run/checkpoint.safetensors")).expect("a checkpoint");
-    let program = crosslens(folder, &[]).get_program().to_string_lossy().into_owned();
-    let script = format!("trap '' XFSZ; ulimit -f 16; exec '{program}' train run --resume --steps 10 --threads 1");
-    let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
+    let output = with_little_room(folder, "train run --resume --steps 10");
     insta::assert_snapshot!("full disk", shown(&output));
     assert_eq!(std::fs::read(folder.join("run/checkpoint.safetensors")).expect("still there"), before, "the old checkpoint is untouched");
     let names: Vec<_> = std::fs::read_dir(folder.join("run")).expect("the run").map(|entry| entry.expect("an entry").file_name()).collect();

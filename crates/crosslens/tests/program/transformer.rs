@@ -54,7 +54,7 @@ fn options_of_parts_that_a_family_lacks_are_refused_with_the_option_and_the_cure
     ] {
         let output = run(folder.path(), &["train", "reverse", "--arch", family, option, value]);
         let said = shown(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&format!("{family} networks cannot have {option} {value}: ")) && said.contains(cure), "{said}");
     }
     // Of a file too, whose family nobody wrote on the command line.
