@@ -34,7 +34,7 @@ impl Explained {
         let report = Report {
             schema: REPORT_SCHEMA.into(),
             model: ModelReport { description: description.model.clone(), hash: description.model_hash.clone(), path: None },
-            corpus: CorpusReport { pairs: 0, fitted_pairs: 0, held_out: false, source: String::new() },
+            corpus: CorpusReport { pairs: 0, fitted_pairs: 0, held_out: false, source: String::new(), codes: None, warnings: Vec::new() },
             task: TaskReport { can_rerun: true, ..TaskReport::default() },
             components: ComponentsReport { estimator: Estimator::Paper.name().into(), shrunk: false },
             streams: Vec::new(),

@@ -8,13 +8,13 @@ use super::common::crosslens;
 use super::pages::tiny;
 
 /// A server that ends with the test.
-struct Serving {
+pub(crate) struct Serving {
     process: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Serving {
-    fn start(folder: &std::path::Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &std::path::Path, arguments: &[&str]) -> Self {
         let mut process = crosslens(folder, &[&["serve"], arguments].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
