@@ -72,6 +72,12 @@ pub struct CorpusReport {
     /// What untrained weights were explained on; null where they were not.
     #[serde(default)]
     pub control: Option<ControlCorpus>,
+    /// What stands for tokens of the source, where that is sounds or pictures, which have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codes: Option<CodesReport>,
+    /// What is wrong with files of the source, in words: a sound that breaks off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What untrained weights were explained on.
@@ -100,6 +106,19 @@ pub struct ClaimReport {
     pub difference: f64,
     /// Heads in the means.
     pub heads: usize,
+}
+
+/// Codes in place of tokens: the nearest of some centres that k-means found in all sources.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodesReport {
+    /// What has a code: `frames` of sounds or `patches` of pictures.
+    pub of: String,
+    /// Codes asked for at most.
+    pub asked: usize,
+    /// Codes found: fewer where there are fewer kinds.
+    pub found: usize,
+    /// Seeds the search: the same files, the same codes.
+    pub seed: u64,
 }
 
 /// How well the model does on the pairs explained.

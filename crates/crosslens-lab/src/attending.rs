@@ -77,7 +77,10 @@ pub enum AttendError {
     NoFiles,
     /// The terms of such a model without sums.
     #[error("this model was not trained here and has no task to draw sentences from: the components behind the terms need sums")]
-    NoSums,
+    NoSums {
+        /// Whether its sources are sounds or pictures, whose sums are of no use in a file.
+        reads_files: bool,
+    },
     /// A pretrained model cannot read it.
     #[error(transparent)]
     Pretrained(#[from] PretrainedModelError),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::Signal;
+use crosslens_analysis::{Signal, Token};
 use crosslens_pretrained::picture::{Picture, PictureError, Pixels, Processor};
 use crosslens_pretrained::text::{TextTokenizer, TokenizerError};
 use crosslens_pretrained::{Decoding, Model, PretrainedError, Written};
@@ -90,7 +90,9 @@ impl Captioner {
     /// What the model writes about a picture's file, the best first.
     pub fn caption(&self, path: &Path, how: &Decoding) -> Result<Vec<Translation>, CaptionError> {
         let caption = |Written { tokens, score, .. }: Written| {
-            let text = self.text.decode(&tokens)?.trim().to_owned();
+            // A tokenizer may not know that what ends a text is none of it.
+            let said: Vec<Token> = tokens.iter().copied().filter(|token| !how.rules.ends.contains(token)).collect();
+            let text = self.text.decode(&said)?.trim().to_owned();
             Ok(Translation { text, tokens, score })
         };
         self.model.write(&self.signal(path)?, how)?.into_iter().map(caption).collect()

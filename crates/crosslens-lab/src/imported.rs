@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{
-    Corpus, CorpusError, EveryNth, ExplainError, Explained, Extent, First, Live, Options, Progress, explain,
+    Corpus, CorpusError, EveryNth, ExplainError, Explained, Extent, First, Live, Options, Progress, Samples, batch_size, explain,
 };
+use crosslens_analysis::report::CorpusReport;
 use crosslens_analysis::tsv::{TsvError, read_lines};
 use crosslens_analysis::{Attended, Description, Fed, Pair, RecordError, Recordable, Recorded, SiteKind, Stats, Sums, Token, Wishes};
 use crosslens_nets::imported::{Imported, UnknownWord};
@@ -15,7 +16,7 @@ use crate::attending::{fitted, record_one};
 use crate::explaining::{CONTROL_SENTENCES, add_control};
 use crate::pretrained::ReadSource;
 use crate::recording::record_corpus;
-use crate::signals::SignalError;
+use crate::signals::{Senses, SignalError};
 use crate::{
     AttendError, AttendOptions, Choices, FileKind, OpenError, PretrainedModel, PretrainedModelError, RecordOptions, RecordRunError,
     Sentence, Shard,
@@ -50,6 +51,8 @@ pub struct ImportedSentences {
     told: Vec<bool>,
     /// By pair, where sources are sounds or pictures: the file.
     files: Vec<PathBuf>,
+    /// What is wrong with those.
+    warnings: Vec<String>,
 }
 
 impl ImportedSentences {
@@ -74,9 +77,20 @@ impl ImportedSentences {
         self.files.get(usize::try_from(number).ok()?).map(PathBuf::as_path)
     }
 
-    /// How long they are and how many different tokens they have.
-    pub fn extent(&self) -> Extent {
-        Extent::of(self.pairs.iter())
+    /// What is wrong with files among them, in words for their user: a sound that breaks off.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// How long they are and how many different tokens they have, for the model they were read by.
+    pub fn extent(&self, description: &Description) -> Extent {
+        Extent::in_batches(self.pairs.iter(), self.batch_size(description))
+    }
+
+    /// How many are in hand at a time.
+    fn batch_size(&self, description: &Description) -> u64 {
+        let longest = |of: fn(&Pair) -> usize| self.pairs.iter().map(of).max().unwrap_or(0);
+        batch_size(description, longest(|pair| pair.source.len()), longest(|pair| pair.target.len()))
     }
 
     /// These, then others.
@@ -85,6 +99,7 @@ impl ImportedSentences {
         self.pairs.extend(others.pairs);
         self.told.extend(others.told);
         self.files.extend(others.files);
+        self.warnings.extend(others.warnings);
         self
     }
 }
@@ -196,7 +211,7 @@ impl ImportedModel {
     fn read_source(&self, text: &str) -> Result<ReadSource, AttendError> {
         match self {
             Self::Pretrained(model) if model.senses().is_some() => Ok(model.read_files(&[PathBuf::from(text)])?.remove(0)),
-            _ => Ok(ReadSource { tokens: self.source(text)?, signal: None }),
+            _ => Ok(ReadSource::text(self.source(text)?)),
         }
     }
 
@@ -226,18 +241,10 @@ impl ImportedModel {
                 let read = |source: &str| self.source(source).map_err(|error| error.to_string());
                 let mut lines = self.lines(path, read)?;
                 lines.truncate(most);
-                let read = |(tokens, target)| (ReadSource { tokens, signal: None }, target);
+                let read = |(tokens, target)| (ReadSource::text(tokens), target);
                 self.with_targets(lines.into_iter().map(read).collect(), n_threads)
             }
         }
-    }
-
-    /// Sounds or pictures, each with what the model makes of it.
-    pub fn files(&self, paths: &[PathBuf], n_threads: usize) -> Result<ImportedSentences, AttendError> {
-        let Self::Pretrained(model) = self else { return Err(AttendError::NoFiles) };
-        let lines = model.read_files(paths)?.into_iter().map(|source| (source, None)).collect();
-        let sentences = self.with_targets(lines, n_threads).map_err(Box::new)?;
-        Ok(ImportedSentences { files: paths.to_vec(), ..sentences })
     }
 
     /// Sounds or pictures by a list or in a folder, with their targets where those are given, and their files.
@@ -282,12 +289,21 @@ impl ImportedModel {
         Ok((source_of(source)?, target))
     }
 
-    /// Sources with what the model wrote for them, however it was searched for.
+    /// Texts with what the model wrote for them, however it was searched for.
     pub fn written(&self, texts: &[(&str, Vec<Token>)]) -> Result<ImportedSentences, AttendError> {
-        let pair = |(source, target): &(&str, Vec<Token>)| Ok(self.read_source(source)?.paired(target.clone()));
+        let pair = |(source, target): &(&str, Vec<Token>)| Ok(ReadSource::text(self.source(source)?).paired(target.clone()));
         let pairs: Vec<Pair> = texts.iter().map(pair).collect::<Result<_, AttendError>>()?;
-        let files = if self.reads_files() { texts.iter().map(|(file, _)| PathBuf::from(file)).collect() } else { Vec::new() };
-        Ok(ImportedSentences { told: vec![false; pairs.len()], pairs, files })
+        Ok(ImportedSentences { told: vec![false; pairs.len()], pairs, files: Vec::new(), warnings: Vec::new() })
+    }
+
+    /// Sounds or pictures with what the model wrote for them, of long sounds for their first 30 seconds.
+    pub fn written_files(&self, files: Vec<(PathBuf, Vec<Token>)>) -> Result<ImportedSentences, AttendError> {
+        let Self::Pretrained(model) = self else { return Err(AttendError::NoFiles) };
+        let (files, written): (Vec<PathBuf>, Vec<Vec<Token>>) = files.into_iter().unzip();
+        let mut sources = model.read_files(&files)?;
+        let warnings = sources.iter_mut().filter_map(|source| source.warning.take()).collect();
+        let pairs: Vec<Pair> = sources.into_iter().zip(written).map(|(source, written)| source.paired(written)).collect();
+        Ok(ImportedSentences { told: vec![false; pairs.len()], pairs, files, warnings })
     }
 
     /// One sentence.
@@ -301,6 +317,7 @@ impl ImportedModel {
     /// Where there is no target, the model writes one.
     fn with_targets(&self, lines: Lines<ReadSource>, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
         let told = lines.iter().map(|(_, target)| target.is_some()).collect();
+        let warnings = lines.iter().filter_map(|(source, _)| source.warning.clone()).collect();
         let untold: Vec<ReadSource> = lines.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.clone()).collect();
         let mut written = self.write(&untold, usize::MAX, n_threads)?.into_iter();
         let mut pair = |(source, target): (ReadSource, Option<Vec<Token>>)| {
@@ -312,7 +329,7 @@ impl ImportedModel {
             Ok(source.paired(target))
         };
         let pairs = lines.into_iter().map(&mut pair).collect::<Result<_, RecordError>>()?;
-        Ok(ImportedSentences { pairs, told, files: Vec::new() })
+        Ok(ImportedSentences { pairs, told, files: Vec::new(), warnings })
     }
 
     /// Explains the model; with `control`, beside what untrained weights of the same shape would give.
@@ -330,36 +347,52 @@ impl ImportedModel {
             let corpus = sentences.of(untrained.as_ref(), self.fed());
             add_control(&mut explained, &First { corpus: &corpus, n_sentences: CONTROL_SENTENCES }, options, progress)?;
         }
-        if let Self::Pretrained(model) = self {
-            model.stage(sentences, &mut explained.samples).map_err(|error| ExplainError::Corpus {
-                from: 0,
-                to: sentences.len(),
-                source: error.into(),
-            })?;
-        }
+        self.stage(sentences, &mut explained.samples, &mut explained.report.corpus)?;
         explained.report.corpus.source = "a file".into();
         Ok(explained)
     }
 
-    /// Every attention matrix of a sentence. Terms need sums: there is no task to draw sentences from.
-    pub fn attend(&self, sentence: Sentence<'_>, options: &AttendOptions<'_>) -> Result<Attended, AttendError> {
-        let subject = self.subject(options.n_threads)?;
-        let recorded = match sentence {
+    /// Adds to an explanation of sounds or pictures what they sound or look like, what their codes are, and what is wrong with the files.
+    pub(crate) fn stage(
+        &self,
+        sentences: &ImportedSentences,
+        samples: &mut Samples,
+        corpus: &mut CorpusReport,
+    ) -> Result<(), ExplainError> {
+        let Self::Pretrained(model) = self else { return Ok(()) };
+        let unreadable = |error: PretrainedModelError| ExplainError::Corpus { from: 0, to: sentences.len(), source: error.into() };
+        model.stage(sentences, samples).map_err(unreadable)?;
+        corpus.codes = model.senses().map(Senses::report);
+        corpus.warnings = sentences.warnings.clone();
+        Ok(())
+    }
+
+    /// Every attention matrix of a sentence; `warned` hears what is wrong with its file. Terms need sums: there is no task to draw
+    /// sentences from.
+    pub fn attend(
+        &self,
+        sentence: Sentence<'_>,
+        options: &AttendOptions<'_>,
+        warned: &mut dyn FnMut(&str),
+    ) -> Result<Attended, AttendError> {
+        let (source, target) = match sentence {
             Sentence::Fresh(_) => return Err(AttendError::NoTask),
-            Sentence::Pair(source, target) => {
-                record_one(subject.as_ref(), self.read_source(source)?.paired(self.target(target)?), Fed::Target)?
-            }
-            Sentence::Source(text) => {
-                let source = self.read_source(text)?;
-                let target = self.write(std::slice::from_ref(&source), usize::MAX, options.n_threads).map_err(Box::new)?.remove(0);
-                let mut recorded = record_one(subject.as_ref(), source.paired(target), self.fed())?;
-                without_target(&mut recorded, self.fed());
-                recorded
-            }
+            Sentence::Pair(source, target) => (source, Some(target)),
+            Sentence::Source(source) => (source, None),
         };
+        if options.terms && options.given.is_none() {
+            return Err(AttendError::NoSums { reads_files: self.reads_files() });
+        }
+        let sentence = self.sentence(source, target, options.n_threads)?;
+        sentence.warnings.iter().for_each(|warning| warned(warning));
+        let subject = self.subject(options.n_threads)?;
+        let fed = if target.is_some() { Fed::Target } else { self.fed() };
+        let mut recorded = record_one(subject.as_ref(), sentence.pairs[0].clone(), fed)?;
+        if target.is_none() {
+            without_target(&mut recorded, fed);
+        }
         let components = match (options.terms, options.given) {
-            (false, _) => None,
-            (true, None) => return Err(AttendError::NoSums),
+            (false, _) | (_, None) => None,
             (true, Some(given)) => Some(fitted(given)?),
         };
         let wishes = Wishes { scores: options.scores, terms: components.as_deref(), states: options.states };
@@ -421,6 +454,10 @@ pub(crate) struct OfSentences<'a> {
 impl Corpus for OfSentences<'_> {
     fn description(&self) -> &Description {
         self.model.description()
+    }
+
+    fn batch_size(&self) -> u64 {
+        self.sentences.batch_size(self.model.description())
     }
 
     fn n_sentences(&self) -> u64 {

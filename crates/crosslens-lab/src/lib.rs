@@ -35,7 +35,7 @@ pub use pretrained::{Choices, LanguageChoice, PretrainedModel, PretrainedModelEr
 pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
 pub use showing::{ImportedOptions, ShowError, ShowOptions, Shown, curves};
-pub use signals::{DEFAULT_CODES, Place, SignalError};
+pub use signals::{DEFAULT_CODES, SignalError};
 pub use transcribing::{HeardSoFar, SpeechModel, Transcription};
 pub use translating::{MAX_SOURCE_TOKENS, WriteError, Writing, Written, save_attention};
 

@@ -6,7 +6,7 @@ mod trained;
 
 use std::sync::{Mutex, PoisonError};
 
-use crosslens_analysis::explain::{Corpus, ExplainError, Progress, Ready, Samples};
+use crosslens_analysis::explain::{Corpus, ExplainError, Explained, Progress, Ready, Samples};
 use crosslens_analysis::{
     Components, Estimator, Fed, FitError, N_TERMS, Pair, RecordError, Recordable, Recorded, Shrinkage, SplitError, Stats, Subset, Sums,
     Token,
@@ -293,6 +293,14 @@ impl LiveModel {
         }
     }
 
+    /// Adds to an explanation of its corpus what sounds or pictures in it sound or look like.
+    pub fn stage(&self, explained: &mut Explained) -> Result<(), ExplainError> {
+        match &self.kind {
+            Kind::Imported(live) => live.stage(explained),
+            Kind::Run(_) => Ok(()),
+        }
+    }
+
     /// One sentence at these heads, or at all.
     pub fn explain(&self, asked: &Asked, feeds: Feeds, estimator: Estimator, sites: Option<&[usize]>) -> Result<Samples, LiveError> {
         let n_sites = self.subject.description().sites.len();
@@ -303,7 +311,7 @@ impl LiveModel {
         self.check_size(&recorded, sites)?;
         let mut samples = self.ready(estimator)?.explain(&recorded, sites);
         if let (Kind::Imported(live), Some(sample)) = (&self.kind, samples.sentences.first_mut()) {
-            sample.scene = live.scene(asked, sample)?;
+            sample.scene = live.scene(asked, &recorded)?;
         }
         let is_finite = samples.sentences.iter().flat_map(|sample| &sample.pieces).flatten().all(|piece| piece.is_finite());
         if is_finite { Ok(samples) } else { Err(LiveError::Scores) }

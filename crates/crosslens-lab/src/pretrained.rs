@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crosslens_analysis::timing::Grouped;
 use crosslens_analysis::{Description, Pair, RecordError, Recordable, Signal, SiteKind, Token};
 use crosslens_pretrained::speech::{SpeechError, SpeechTokens, Task};
 use crosslens_pretrained::text::{Encoded, Languages, TextTokenizer, TokenizerError};
 use crosslens_pretrained::{Decoding, Model, PretrainedError, Source, Subject, TokenNames, Wanted, Written};
 
-use crate::signals::{DEFAULT_CODES, Senses, SignalError};
+use crate::signals::{DEFAULT_CODES, ReadFile, Senses, SignalError};
 
 /// Why a pretrained model cannot be opened or asked.
 #[derive(Debug, thiserror::Error)]
@@ -140,9 +141,16 @@ pub struct PretrainedModel {
 pub(crate) struct ReadSource {
     pub(crate) tokens: Vec<Token>,
     pub(crate) signal: Option<Signal>,
+    /// What is wrong with its file, in words for its user.
+    pub(crate) warning: Option<String>,
 }
 
 impl ReadSource {
+    /// A text.
+    pub(crate) fn text(tokens: Vec<Token>) -> Self {
+        Self { tokens, signal: None, warning: None }
+    }
+
     pub(crate) fn paired(self, target: Vec<Token>) -> Pair {
         Pair { source: self.tokens, target, signal: self.signal }
     }
@@ -251,6 +259,13 @@ impl PretrainedModel {
         self.speech.as_ref().is_none_or(|speech| token < speech.end())
     }
 
+    /// To which word each token that a model of speech wrote belongs, and the words, in the language that it was told.
+    pub(crate) fn spoken_words(&self, written: &[Token]) -> Option<Grouped> {
+        let speech = self.speech.as_ref()?;
+        let language = speech.languages().find(|(_, token)| written.contains(token)).map(|(name, _)| name);
+        Some(speech.words(&self.text, written, language))
+    }
+
     /// The text of what it wrote.
     pub fn decode(&self, tokens: &[Token]) -> Result<String, PretrainedModelError> {
         Ok(self.text.decode(tokens)?)
@@ -276,10 +291,10 @@ impl PretrainedModel {
         let Some(senses) = &self.senses else {
             return Err(PretrainedError::NotASignal { model: self.model().folder().to_owned() }.into());
         };
-        let signals = senses.read_all(paths)?;
-        let codes = senses.codes(&self.subject, &signals)?;
-        let read = |(signal, tokens)| ReadSource { tokens, signal: Some(signal) };
-        Ok(signals.into_iter().zip(codes).map(read).collect())
+        let files = senses.read_all(paths)?;
+        let codes = senses.codes(&self.subject, &files.iter().map(|file| &file.signal).collect::<Vec<_>>())?;
+        let read = |(ReadFile { signal, warning }, tokens)| ReadSource { tokens, signal: Some(signal), warning };
+        Ok(files.into_iter().zip(codes).map(read).collect())
     }
 
     /// What it writes for each source, the likeliest token each time, at most so many.

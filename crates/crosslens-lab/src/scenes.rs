@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use crosslens_analysis::explain::{CodeExample, CodeExamples, Sample, Samples, Scene, SceneWord, Spectrum};
-use crosslens_analysis::timing::{AttentionShape, TokenTimes, TokenTiming, token_times};
-use crosslens_analysis::{SiteKind, Token};
+use crosslens_analysis::explain::{Samples, Scene, SceneWord, Spectrum};
+use crosslens_analysis::timing::TokenTimes;
+use crosslens_analysis::{Recorded, Signal, SiteKind, Token};
 use crosslens_pretrained::audio::{HOP, LogMel, SAMPLE_RATE, SoundFile, Windows};
 use crosslens_pretrained::picture::{Picture, Processor};
-use crosslens_pretrained::speech::AlignmentHeads;
+use crosslens_pretrained::speech::{AlignmentHeads, SpeechError, row_times};
 use crosslens_pretrained::{Grid, PretrainedError};
 
-use crate::signals::{Organ, Place, Senses, SignalError};
+use crate::signals::{Organ, Senses, SignalError};
 use crate::{ImportedSentences, PretrainedModel, PretrainedModelError};
 
 /// Steps shown for each code.
@@ -18,28 +18,36 @@ const EXAMPLES: usize = 4;
 /// Samples of a sound for one step of the encoder.
 const STEP: usize = 2 * HOP;
 
+/// When the text of a sentence was said: the rows that write it, and their times.
+struct Said {
+    rows: Vec<usize>,
+    times: TokenTimes,
+}
+
 impl PretrainedModel {
     /// Adds to every sentence that is a sound or a picture what it sounds or looks like, and to codes what they stand for.
     pub(crate) fn stage(&self, sentences: &ImportedSentences, samples: &mut Samples) -> Result<(), PretrainedModelError> {
         let Some(senses) = self.senses() else { return Ok(()) };
         for sample in &mut samples.sentences {
             let Some(file) = sentences.file(sample.sentence.number) else { continue };
-            sample.scene = self.scene(file, sample)?;
+            sample.scene = self.scene(file, &sample.sentence, &sample.attention)?;
         }
-        samples.codes = codes(senses, samples);
+        let shown: Option<Vec<(&Signal, &[Token])>> =
+            samples.sentences.iter().map(|sample| Some((sample.sentence.signal.as_ref()?, sample.sentence.source.as_slice()))).collect();
+        samples.codes = senses.examples(self.subject(), &shown.unwrap_or_default(), EXAMPLES)?;
         Ok(())
     }
 
-    /// What the file of one sentence sounds or looks like; nothing of a model that reads no files.
-    pub(crate) fn scene(&self, file: &Path, sample: &Sample) -> Result<Option<Scene>, PretrainedModelError> {
+    /// What the file of one sentence sounds or looks like; nothing of a model that reads no files. `attention` is that of all sites.
+    pub(crate) fn scene(&self, file: &Path, sentence: &Recorded, attention: &[Vec<f32>]) -> Result<Option<Scene>, PretrainedModelError> {
         match self.senses().map(Senses::organ) {
             None => Ok(None),
-            Some(Organ::Ears(ears)) => self.heard(ears, file, sample).map(Some),
+            Some(Organ::Ears(ears)) => self.heard(ears, file, sentence, attention).map(Some),
             Some(Organ::Eyes(eyes)) => self.seen(eyes, file).map(Some),
         }
     }
 
-    fn heard(&self, ears: &LogMel, file: &Path, sample: &Sample) -> Result<Scene, PretrainedModelError> {
+    fn heard(&self, ears: &LogMel, file: &Path, sentence: &Recorded, attention: &[Vec<f32>]) -> Result<Scene, PretrainedModelError> {
         let unreadable = |error| PretrainedModelError::from(SignalError::Sound(error));
         let mut windows = Windows::over(SoundFile::open(file).map_err(unreadable)?);
         let window = windows.window().map_err(unreadable)?.ok_or_else(|| SignalError::Silent { path: file.to_owned() })?;
@@ -47,16 +55,19 @@ impl PretrainedModel {
         let mels = ears.of(window.samples);
         let n_frames = window.n_real.div_ceil(HOP);
         let seconds = |samples: usize| samples as f64 / f64::from(SAMPLE_RATE);
-        let times = self.times(sample, n_steps);
-        let path = times
-            .as_ref()
-            .map_or_else(Vec::new, |times| times.path.cells.iter().map(|cell| (cell.row as u32, cell.column as u32)).collect());
+        let written = sentence.target.as_ref().unwrap_or(&sentence.predicted);
+        let said = self.said(written, sentence.source.len(), attention, n_steps)?;
+        let (mut words, mut path) = (Vec::new(), Vec::new());
+        if let Some(said) = &said {
+            words = self.words(written, said, seconds(window.n_real));
+            path = said.times.path.cells.iter().map(|cell| (said.rows[cell.row] as u32, cell.column as u32)).collect();
+        }
         Ok(Scene::Sound {
             seconds_per_step: seconds(STEP),
             n_steps,
             spectrum: Spectrum::of(&mels[..n_frames * ears.n_mels()], ears.n_mels(), seconds(HOP)),
             wave: Some(wave(&window.samples[..window.n_real])),
-            words: times.map_or_else(Vec::new, |times| self.words(&sample.sentence.predicted, &times.starts(), seconds(window.n_real))),
+            words,
             path,
         })
     }
@@ -69,44 +80,40 @@ impl PretrainedModel {
         Ok(Scene::Picture { png: picture.to_png(), n_special: special, rows, columns })
     }
 
-    /// When each row was said, by the heads that follow the sound; nothing where not all heads are shown.
-    fn times(&self, sample: &Sample, n_real: usize) -> Option<TokenTimes> {
-        let follows = AlignmentHeads::of(self.model()).ok()?.heads;
-        if sample.attention.len() != self.description().sites.len() {
-            return None;
-        }
-        let sites = self.description().sites.iter().enumerate();
-        let sites = sites.filter(|(_, site)| site.kind == SiteKind::Cross && follows.contains(&(site.layer, site.head)));
-        let heads: Vec<&[f32]> = sites.map(|(number, _)| sample.attention[number].as_slice()).collect();
-        let (n_tokens, n_frames) = *sample.shapes.first()?;
-        token_times(&heads, AttentionShape { n_tokens, n_frames, n_real }, &TokenTiming::default()).ok()
+    /// When each row of text was said, by the heads that follow the sound, as `transcribe --words` finds it; nothing without text. The row
+    /// after the last says when that ended, where there is one.
+    fn said(
+        &self,
+        written: &[Token],
+        n_frames: usize,
+        attention: &[Vec<f32>],
+        n_real: usize,
+    ) -> Result<Option<Said>, PretrainedModelError> {
+        let mut rows: Vec<usize> = (0..written.len()).filter(|&row| self.is_text(written[row])).collect();
+        let Some(&last) = rows.last() else { return Ok(None) };
+        rows.extend((last + 1 < written.len()).then_some(last + 1));
+        let follows = AlignmentHeads::of(self.model()).map_err(Box::new)?.heads;
+        let sites = self.description().sites.iter().zip(attention);
+        let followed = sites.filter(|(site, _)| site.kind == SiteKind::Cross && follows.contains(&(site.layer, site.head)));
+        let heads: Vec<&Vec<f32>> = followed.map(|(_, weights)| weights).collect();
+        let times = row_times(&heads, n_frames, &rows, n_real).map_err(|error| Box::new(SpeechError::Timing(error)))?;
+        Ok(Some(Said { rows, times }))
     }
 
     /// Words of what was written, row by row, with their times.
-    fn words(&self, written: &[Token], starts: &[f64], end: f64) -> Vec<SceneWord> {
-        let Some(words) = self.target_words(written) else { return Vec::new() };
-        let rows = (0..words.len().min(starts.len())).filter(|&row| words[row].is_some() && self.is_text(written[row]));
-        let rows: Vec<usize> = rows.collect();
-        let of_word = |rows: &[usize]| {
-            let (first_row, last_row) = (*rows.first()?, *rows.last()?);
-            let text = self.decode(&written[first_row..=last_row]).ok()?.trim().to_owned();
-            let start = starts[first_row].min(end);
-            let end = starts.get(last_row + 1).copied().unwrap_or(end).clamp(start, end);
-            Some(SceneWord { text, start, end, first_row, last_row })
+    fn words(&self, written: &[Token], Said { rows, times }: &Said, end: f64) -> Vec<SceneWord> {
+        let Some(grouped) = self.spoken_words(written) else { return Vec::new() };
+        let starts = times.starts();
+        let places: Vec<usize> = (0..rows.len()).filter(|&place| grouped.word_of[rows[place]].is_some()).collect();
+        let of_word = |places: &[usize]| {
+            let (first, last) = (*places.first()?, *places.last()?);
+            let text = grouped.texts.get(grouped.word_of[rows[first]]?)?.clone();
+            let start = starts[first].min(end);
+            let end = starts.get(last + 1).copied().unwrap_or(end).clamp(start, end);
+            Some(SceneWord { text, start, end, first_row: rows[first], last_row: rows[last] })
         };
-        rows.chunk_by(|&a, &b| words[a] == words[b]).filter_map(of_word).collect()
+        places.chunk_by(|&a, &b| grouped.word_of[rows[a]] == grouped.word_of[rows[b]]).filter_map(of_word).collect()
     }
-}
-
-/// What each code stands for, as far as it is seen in the sentences that are shown.
-fn codes(senses: &Senses, samples: &Samples) -> Vec<CodeExamples> {
-    let place = |place: &Place| {
-        let sample = samples.sentences.iter().position(|sample| sample.sentence.number == place.source as u64)?;
-        Some(CodeExample { sample, step: place.step })
-    };
-    let of_code =
-        |(code, examples): (usize, Vec<Place>)| CodeExamples { code: code as Token, examples: examples.iter().filter_map(place).collect() };
-    senses.examples(EXAMPLES).into_iter().enumerate().map(of_code).filter(|code| !code.examples.is_empty()).collect()
 }
 
 /// A WAV file of 16 kHz, one channel, 16 bit.

@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crosslens_analysis::codes::{Codebook, CodesError, Nearest};
+use crosslens_analysis::codes::{Codebook, CodesError};
+use crosslens_analysis::explain::{CodeExample, CodeExamples};
+use crosslens_analysis::report::CodesReport;
 use crosslens_analysis::{Signal, Token};
 use crosslens_pretrained::audio::{AudioError, LogMel, SoundFile, Windows};
 use crosslens_pretrained::picture::{Picture, PictureError, Processor};
@@ -81,16 +83,15 @@ pub(crate) struct Senses {
     n_special: usize,
     n_codes: usize,
     /// Found when the first sources are coded, then kept: later sources are coded alike.
-    codebook: OnceLock<Codebook<Place>>,
+    codebook: OnceLock<Codebook<()>>,
 }
 
-/// A step of a source, by their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The source.
-    pub source: usize,
-    /// Its step.
-    pub step: usize,
+/// A file that was read.
+#[derive(Debug)]
+pub(crate) struct ReadFile {
+    pub(crate) signal: Signal,
+    /// What is wrong with the file, in words for its user.
+    pub(crate) warning: Option<String>,
 }
 
 /// What files are read with.
@@ -132,67 +133,94 @@ impl Senses {
     }
 
     /// The features of one file; of a long sound those of its first 30 seconds.
-    pub(crate) fn read(&self, path: &Path) -> Result<Signal, SignalError> {
+    pub(crate) fn read(&self, path: &Path) -> Result<ReadFile, SignalError> {
         match &self.organ {
             Organ::Ears(ears) => {
                 let mut windows = Windows::over(SoundFile::open(path)?);
                 let window = windows.window()?.ok_or_else(|| SignalError::Silent { path: path.to_owned() })?;
-                Ok(Signal::new(ears.of(window.samples)))
+                let signal = Signal::new(ears.of(window.samples));
+                Ok(ReadFile { signal, warning: windows.source().warning() })
             }
-            Organ::Eyes(eyes) => Ok(Signal::new(eyes.apply(&Picture::open(path)?)?.values)),
+            Organ::Eyes(eyes) => Ok(ReadFile { signal: Signal::new(eyes.apply(&Picture::open(path)?)?.values), warning: None }),
         }
     }
 
     /// The features of several files, kept together.
-    pub(crate) fn read_all(&self, paths: &[PathBuf]) -> Result<Vec<Signal>, SignalError> {
-        let (mut signals, mut found) = (Vec::new(), 0);
+    pub(crate) fn read_all(&self, paths: &[PathBuf]) -> Result<Vec<ReadFile>, SignalError> {
+        let (mut files, mut found) = (Vec::new(), 0);
         for path in paths {
-            let signal = self.read(path)?;
-            found += signal.values().len();
+            let file = self.read(path)?;
+            found += file.signal.values().len();
             if found > MOST_NUMBERS {
                 return Err(SignalError::TooMany { path: path.clone(), found, most: MOST_NUMBERS });
             }
-            signals.push(signal);
+            files.push(file);
         }
-        Ok(signals)
+        Ok(files)
     }
 
     /// The codes of each signal's steps. The first signals that are given decide what the codes are.
-    pub(crate) fn codes(&self, subject: &Subject, signals: &[Signal]) -> Result<Vec<Vec<Token>>, SignalError> {
-        let sensed = signals.iter().map(|signal| Ok(self.steps(subject.model().sensed(signal)?)));
-        let sensed: Vec<Vec<f32>> = sensed.collect::<Result<_, PretrainedError>>()?;
+    ///
+    /// What the first map makes of a signal, larger than the signal itself, is made twice rather than kept.
+    pub(crate) fn codes(&self, subject: &Subject, signals: &[&Signal]) -> Result<Vec<Vec<Token>>, SignalError> {
         let book = match self.codebook.get() {
             Some(book) => book,
             None => {
-                let found = self.find(subject, &sensed)?;
+                let mut builder = Codebook::builder(subject.model().d_source(), self.n_codes, SEED)?;
+                signals.iter().try_for_each(|signal| Ok::<_, SignalError>(builder.add(&self.steps(subject, signal)?, |_| ())?))?;
+                let found = builder.finish(subject.threads())?;
                 self.codebook.get_or_init(|| found)
             }
         };
         let special = 0..self.n_special as Token;
-        let of = |rows: Vec<f32>| Ok(special.clone().chain(book.codes(&rows)?.into_iter().map(|code| code + special.end)).collect());
-        sensed.into_iter().map(of).collect()
+        let of = |signal: &&Signal| {
+            let codes = book.codes(&self.steps(subject, signal)?)?;
+            Ok(special.clone().chain(codes.into_iter().map(|code| code + special.end)).collect())
+        };
+        signals.iter().map(of).collect()
     }
 
-    /// For each code some steps that it stands for best; nothing before there are codes.
-    pub(crate) fn examples(&self, n: usize) -> Vec<Vec<Place>> {
-        let Some(book) = self.codebook.get() else { return Vec::new() };
-        let shown = |place: &Place| Place { source: place.source, step: place.step + self.n_special };
-        let of_code = |nearest: Vec<Nearest<'_, Place>>| nearest.iter().map(|near| shown(near.label)).collect();
-        (0..self.n_special).map(|_| Vec::new()).chain(book.nearest(n).into_iter().map(of_code)).collect()
-    }
-
-    /// Without those that are no frames or patches.
-    fn steps(&self, (mut rows, d): (Vec<f32>, usize)) -> Vec<f32> {
-        rows.drain(..self.n_special * d);
-        rows
-    }
-
-    fn find(&self, subject: &Subject, sensed: &[Vec<f32>]) -> Result<Codebook<Place>, CodesError> {
-        let mut builder = Codebook::builder(subject.model().d_source(), self.n_codes, SEED)?;
-        for (source, rows) in sensed.iter().enumerate() {
-            builder.add(rows, |step| Place { source, step })?;
+    /// What each code stands for: of these signals, each with its codes, the `n` steps nearest to its centre, nearest first and in their
+    /// order among equals. Codes that none of the signals has are left out; nothing before there are codes.
+    pub(crate) fn examples(&self, subject: &Subject, shown: &[(&Signal, &[Token])], n: usize) -> Result<Vec<CodeExamples>, SignalError> {
+        let Some(book) = self.codebook.get() else { return Ok(Vec::new()) };
+        let centres: Vec<Vec<f32>> = (0..book.n_codes()).filter_map(|code| book.centre(code as u32)).collect();
+        let mut nearest: Vec<Vec<(f32, CodeExample)>> = vec![Vec::new(); centres.len()];
+        for (sample, (signal, codes)) in shown.iter().enumerate() {
+            let rows = self.steps(subject, signal)?;
+            for ((step, row), &code) in rows.chunks_exact(book.d()).enumerate().zip(codes.iter().skip(self.n_special)) {
+                let Some((place, centre)) =
+                    (code as usize).checked_sub(self.n_special).and_then(|place| Some((place, centres.get(place)?)))
+                else {
+                    continue;
+                };
+                let distance = row.iter().zip(centre).map(|(value, centre)| (value - centre).powi(2)).sum::<f32>();
+                let found = &mut nearest[place];
+                let rank = found.partition_point(|(other, _)| *other <= distance);
+                if rank < n {
+                    found.insert(rank, (distance, CodeExample { sample, step: step + self.n_special }));
+                    found.truncate(n);
+                }
+            }
         }
-        builder.finish(subject.threads())
+        let of_code = |(place, found): (usize, Vec<(f32, CodeExample)>)| CodeExamples {
+            code: (place + self.n_special) as Token,
+            examples: found.into_iter().map(|(_, example)| example).collect(),
+        };
+        Ok(nearest.into_iter().enumerate().map(of_code).filter(|code| !code.examples.is_empty()).collect())
+    }
+
+    /// What a report says of its codes.
+    pub(crate) fn report(&self) -> CodesReport {
+        let of = if self.hears() { "frames" } else { "patches" };
+        CodesReport { of: of.into(), asked: self.n_codes, found: self.codebook.get().map_or(0, Codebook::n_codes), seed: SEED }
+    }
+
+    /// What the first map makes of a signal, without steps that are no frames or patches.
+    fn steps(&self, subject: &Subject, signal: &Signal) -> Result<Vec<f32>, PretrainedError> {
+        let (mut rows, d) = subject.model().sensed(signal)?;
+        rows.drain(..self.n_special * d);
+        Ok(rows)
     }
 
     /// The files of a folder that could be sources, by name.

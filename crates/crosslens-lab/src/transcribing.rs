@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crosslens_analysis::Token;
 use crosslens_analysis::timing::{Segment, Transcript};
 use crosslens_pretrained::audio::SoundFile;
 use crosslens_pretrained::speech::{Listening, Speech, SpeechError};
@@ -30,6 +31,8 @@ pub struct Transcription {
     pub is_whole: bool,
     /// What was wrong with the file, in words for its user.
     pub warning: Option<String>,
+    /// What the decoder wrote for the first 30 seconds, after its start token: prompt, timestamps and end among it.
+    pub first_window: Vec<Token>,
 }
 
 impl SpeechModel {
@@ -67,6 +70,7 @@ impl SpeechModel {
         }
         let language = passages.hears().language().map(str::to_owned);
         let transcript = Transcript { language, duration: passages.heard_secs(), segments };
-        Ok(Transcription { transcript, is_whole, warning: passages.source().warning() })
+        let first_window = passages.hears().first_window().unwrap_or_default().to_vec();
+        Ok(Transcription { transcript, is_whole, warning: passages.source().warning(), first_window })
     }
 }

@@ -255,6 +255,24 @@ fn configurations_that_make_no_sense_are_refused() {
     assert!(error.to_string().contains("field `encoder` is missing"), "{error}");
 }
 
+/// `BlipTextConfig` of transformers has 8 heads and 30524 words where BERT has 12 and 30522; 12 dimensions are no 8 heads.
+#[test]
+fn what_a_configuration_of_blip_leaves_out_is_as_transformers_has_it() {
+    let without = |field: &str| {
+        let change = |config: &mut serde_json::Value| drop(config["text_config"].as_object_mut().expect("half a model").remove(field));
+        changed("blip", change)
+    };
+    for (field, says) in [
+        ("num_attention_heads", "is 8, which does not divide hidden_size = 12"),
+        ("vocab_size", "30524"),
+        ("bos_token_id", "names the token 30522"),
+        ("sep_token_id", "names the token 102"),
+    ] {
+        let error = without(field).expect_err("a model of other sizes").to_string();
+        assert!(error.contains(says), "{field}: {error}");
+    }
+}
+
 #[test]
 fn untrained_weights_see_as_well() {
     for case in CASES {

@@ -198,6 +198,10 @@ impl Corpus for Stoppable<'_> {
         self.corpus.n_sentences()
     }
 
+    fn batch_size(&self) -> u64 {
+        self.corpus.batch_size()
+    }
+
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
         if self.job.is_cancelled() { Err("the job was cancelled".into()) } else { self.corpus.read(sentences) }
     }
@@ -236,7 +240,11 @@ fn explained(job: &Job, library: &Library) -> Result<Explained, ExplainError> {
         Ok(explained)
     };
     match &library.models[model].source {
-        Source::Live(live) => live.with_corpus(seed, sentences, &mut made).unwrap_or(Err(ExplainError::Empty)),
+        Source::Live(live) => {
+            let mut explained = live.with_corpus(seed, sentences, &mut made).unwrap_or(Err(ExplainError::Empty))?;
+            live.stage(&mut explained)?;
+            Ok(explained)
+        }
         Source::Recording(recording) => made(&First { corpus: recording.as_ref(), n_sentences: sentences }, "a recording".to_owned()),
         Source::Report => Err(ExplainError::Empty),
     }

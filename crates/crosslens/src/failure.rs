@@ -276,7 +276,9 @@ impl From<AttendError> for Failure {
         match error {
             AttendError::Sums(error) => error.into(),
             AttendError::NoTask => failure.hint("--source TEXT"),
-            AttendError::NoSums => failure.hint("crosslens fit MODEL --corpus words.txt -o x.stats.safetensors, then --components that"),
+            AttendError::NoSums { reads_files: true } => failure.hint("--corpus DIR, a folder of such files to fit them on in the same go"),
+            AttendError::NoSums { reads_files: false } => failure
+                .hint("--corpus words.txt, or: crosslens fit MODEL --corpus words.txt -o x.stats.safetensors, then --components that"),
             AttendError::NoAttention => failure.hint("a run of another --arch has some: aed, ao, bahdanau, luong, transformer"),
             AttendError::UnknownWord { word, known, .. } => match nearest(&word, known.iter().map(String::as_str)) {
                 Some(meant) => failure.hint(format!("did you mean `{meant}`?")),

@@ -516,4 +516,17 @@ mod tests {
         bar.show(explaining(5));
         assert_eq!(bar.bar.position(), 0);
     }
+
+    /// A sound may turn out longer than its header said.
+    #[test]
+    fn a_bar_of_seconds_has_an_end_once_that_is_known() {
+        let bar = SecondBar::new("talk.wav 1/1");
+        let stands = |bar: &SecondBar| (bar.0.position(), bar.0.length());
+        bar.set(12.9, None);
+        assert_eq!(stands(&bar), (12, None));
+        bar.set(29.9, Some(70.2));
+        assert_eq!(stands(&bar), (29, Some(71)));
+        bar.set(75.0, Some(70.2));
+        assert_eq!(stands(&bar), (75, Some(75)));
+    }
 }

@@ -15,6 +15,11 @@ pub trait Corpus: Sync {
     /// How many sentences there are.
     fn n_sentences(&self) -> u64;
 
+    /// How many of them are in hand at a time; fewer where each is large.
+    fn batch_size(&self) -> u64 {
+        super::batch::MOST
+    }
+
     /// Some of them by their places, each with its number: of a recording the one it was recorded under, else its place.
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError>;
 
@@ -98,6 +103,10 @@ impl Corpus for First<'_> {
         self.n_sentences.min(self.corpus.n_sentences())
     }
 
+    fn batch_size(&self) -> u64 {
+        self.corpus.batch_size()
+    }
+
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
         self.corpus.read(sentences)
     }
@@ -126,14 +135,18 @@ impl Corpus for EveryNth<'_> {
         self.corpus.n_sentences().saturating_sub(self.first).div_ceil(self.n)
     }
 
+    fn batch_size(&self) -> u64 {
+        self.corpus.batch_size()
+    }
+
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
         let mut kept = Vec::new();
         // Together where they lie together, so that a file is not opened for each.
-        const TOGETHER: u64 = 64;
+        let together = self.corpus.batch_size().max(1);
         let mut next = sentences.start;
         while next < sentences.end {
             let from = self.first + next * self.n;
-            let to = (from + TOGETHER).min(self.first + (sentences.end - 1) * self.n + 1);
+            let to = (from + together).min(self.first + (sentences.end - 1) * self.n + 1);
             let read = self.corpus.read(from..to)?;
             let before = kept.len();
             kept.extend(read.into_iter().step_by(usize::try_from(self.n)?));

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::Options;
-use super::passes::BATCH;
+use super::batch::MOST;
 use crate::split::known::MAX_TABLE;
 use crate::{Description, N_TERMS, Pair, ScoreMap, Side, Site, SiteKind, Token};
 
-/// What of a corpus decides how much memory it takes: not how many sentences there are.
+/// What of a corpus decides how much memory it takes: not how many sentences there are, unless they are sounds or pictures, which are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Of the source.
@@ -16,6 +16,8 @@ pub struct Extent {
     pub target: SideExtent,
     /// Cells of one head's attention in the largest batch: from the target to the source, of the source to itself, of the target to itself.
     cells: [usize; 3],
+    /// Numbers of all sounds or pictures.
+    signals: usize,
 }
 
 /// One side of a corpus.
@@ -32,6 +34,11 @@ pub struct SideExtent {
 impl Extent {
     /// Looks at every sentence once.
     pub fn of<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Self {
+        Self::in_batches(pairs, MOST)
+    }
+
+    /// The same of sentences of which so many are in hand at a time.
+    pub fn in_batches<'p>(pairs: impl Iterator<Item = &'p Pair>, batch_size: u64) -> Self {
         let mut extent = Self::default();
         let mut seen: [std::collections::HashSet<Token>; 2] = Default::default();
         let mut batch = (0, [0; 2], [0; 3]);
@@ -39,7 +46,8 @@ impl Extent {
             let lengths = [pair.source.len(), pair.target.len()];
             seen[0].extend(&pair.source);
             seen[1].extend(&pair.target);
-            if batch.0 == BATCH {
+            extent.signals += pair.signal.as_ref().map_or(0, |signal| signal.values().len());
+            if batch.0 == batch_size {
                 batch = (0, [0; 2], [0; 3]);
             }
             batch.0 += 1;
@@ -79,6 +87,8 @@ pub struct Memory {
     pub batch: usize,
     /// What is counted by head, step and resample.
     pub counts: usize,
+    /// The sounds or pictures themselves: this part grows with how many there are.
+    pub sources: usize,
 }
 
 impl Memory {
@@ -97,12 +107,13 @@ impl Memory {
             heads: description.sites.iter().map(|site| head(description, site, extent)).sum(),
             batch: states.chain(weights).sum(),
             counts: description.sites.iter().map(|site| counts(description, site, extent, options)).sum(),
+            sources: extent.signals * size_of::<f32>(),
         }
     }
 
     /// All of it.
     pub fn total(&self) -> usize {
-        self.components + self.heads + self.batch + self.counts
+        self.components + self.heads + self.batch + self.counts + self.sources
     }
 }
 
@@ -157,6 +168,16 @@ mod tests {
         assert_eq!((extent.source.steps, extent.source.tokens, extent.source.batch), (3, 3, 4));
         assert_eq!((extent.target.steps, extent.target.tokens, extent.target.batch), (2, 3, 3));
         assert_eq!(extent.cells, [3 + 2, 9 + 1, 1 + 4]);
+    }
+
+    /// Batches of one: the longer sentence alone; 5 + 3 numbers of pictures are kept whatever the batch.
+    #[test]
+    fn smaller_batches_need_less_and_signals_are_kept() {
+        let picture = |n: usize, pair: Pair| Pair { signal: Some(crate::Signal::new(vec![0.0; n])), ..pair };
+        let pairs = [picture(5, pair(&[1, 2, 1], &[7])), picture(3, pair(&[3], &[7, 8]))];
+        let extent = Extent::in_batches(pairs.iter(), 1);
+        assert_eq!((extent.source.batch, extent.target.batch, extent.cells), (3, 2, [3, 9, 4]));
+        assert_eq!((extent.signals, Extent::of(pairs.iter()).signals), (8, 8));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Explains a model's attention over a corpus: components, then terms and shares, then the causal checks.
 
+mod batch;
 mod bootstrap;
 mod causal;
 mod chosen;
@@ -19,12 +20,13 @@ mod scene_file;
 mod streamed;
 mod verdict;
 
+pub use batch::batch_size;
 pub use chosen::Chosen;
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
 pub use memory::{Extent, Memory, SideExtent};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun};
-pub use passes::{Explained, FirstTotals, MAX_CELLS, SecondTotals, Totals, explain};
+pub use passes::{Explained, FirstTotals, MAX_CELLS, SAMPLE_BYTES, SecondTotals, Totals, explain};
 pub(crate) use passes::{batches, read};
 pub use ready::Ready;
 pub use samples::{Sample, Samples, TokenNames};

@@ -34,7 +34,15 @@ impl Explained {
         let report = Report {
             schema: REPORT_SCHEMA.into(),
             model: ModelReport { description: description.model.clone(), hash: description.model_hash.clone(), path: None },
-            corpus: CorpusReport { pairs: 0, fitted_pairs: 0, held_out: Some(false), source: String::new(), control: None },
+            corpus: CorpusReport {
+                pairs: 0,
+                fitted_pairs: 0,
+                held_out: Some(false),
+                source: String::new(),
+                control: None,
+                codes: None,
+                warnings: Vec::new(),
+            },
             task: TaskReport { can_rerun: true, ..TaskReport::default() },
             components: ComponentsReport { estimator: Estimator::Paper.name().into(), shrunk: false },
             streams: Vec::new(),

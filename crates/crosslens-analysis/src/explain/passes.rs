@@ -22,10 +22,10 @@ use crate::{
 
 /// Larger errors than this, and no share is given.
 pub(super) const MAX_ERROR: f64 = 1e-4;
-/// Sentences in hand at a time.
-pub(super) const BATCH: u64 = 64;
 /// Most cells of one sentence's attention at one head: a thread has nine numbers for each in hand.
 pub const MAX_CELLS: usize = 1 << 24;
+/// What the sentences kept for a page may take together. Of 30 seconds of sound, a head and a row have 1500 weights and nine terms each.
+pub const SAMPLE_BYTES: usize = 512 << 20;
 /// Worst sentences listed.
 const RANKED: usize = 20;
 /// Steps and tokens listed that were seen too rarely.
@@ -78,7 +78,7 @@ pub fn explain(
     let description = corpus.description();
     let threads = Threads::new(options.n_threads)?;
     check_given(description, given)?;
-    let in_batches = || batches(total).map(|range| Ok(Batch { sentences: read(corpus, range.clone())?, range }));
+    let in_batches = || batches(corpus).map(|range| Ok(Batch { sentences: read(corpus, range.clone())?, range }));
     let first = first_pass(description, options, &threads, &mut in_batches(), &mut |done| {
         progress(Progress { phase: Phase::Fitting, done, total });
     })?;
@@ -223,6 +223,8 @@ pub(super) fn conclude(
             held_out: is_held_out(&first, given, options),
             source: String::new(),
             control: None,
+            codes: None,
+            warnings: Vec::new(),
         },
         task,
         components: ComponentsReport { estimator: options.estimator.name().into(), shrunk: options.shrinkage != Shrinkage::None },
@@ -271,8 +273,9 @@ impl FirstTotals {
 }
 
 /// All sentences, a few at a time.
-pub(crate) fn batches(n_sentences: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
-    (0..n_sentences.div_ceil(BATCH)).map(move |batch| batch * BATCH..((batch + 1) * BATCH).min(n_sentences))
+pub(crate) fn batches(corpus: &dyn Corpus) -> impl Iterator<Item = std::ops::Range<u64>> + use<> {
+    let (n_sentences, size) = (corpus.n_sentences(), corpus.batch_size().max(1));
+    (0..n_sentences.div_ceil(size)).map(move |batch| batch * size..((batch + 1) * size).min(n_sentences))
 }
 
 pub(crate) fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<Vec<Recorded>, ExplainError> {
@@ -577,7 +580,8 @@ impl SecondTotals {
             }
             self.word_variance[number].add(&tokens, &sentence.states[number], &components[number], |token| ignored.contains(&Some(token)));
         }
-        if self.samples.len() < options.samples {
+        let n_bytes = || self.samples.iter().map(|sample| &sample.sentence).chain([sentence]).map(|one| Sample::n_bytes(description, one));
+        if self.samples.len() < options.samples && n_bytes().sum::<usize>() <= SAMPLE_BYTES {
             self.samples.push(Sample::of(description, splits, sentence));
         }
         if let Some(by) = options.rank {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::scene::{CodeExamples, Scene};
-use crate::{AverageAttention, Breakdown, Description, Recorded, Side, SiteSplit, Token, Visible};
+use crate::{AverageAttention, Breakdown, Description, N_TERMS, Recorded, Side, SiteSplit, Token, Visible};
 
 /// Some sentences in full.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +92,13 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Bytes that a sentence takes once it is split at every site: attention, its pieces, what they bring, and biases.
+    pub(super) fn n_bytes(description: &Description, sentence: &Recorded) -> usize {
+        let steps = |stream: usize| sentence.n_steps(description.streams[stream].side);
+        let cells = description.sites.iter().map(|site| steps(site.query).saturating_mul(steps(site.key)));
+        cells.fold(0, usize::saturating_add).saturating_mul((N_TERMS + 3) * size_of::<f32>())
+    }
+
     /// Splits a sentence at every site.
     pub(super) fn of(description: &Description, splits: &[SiteSplit<'_, f32>], sentence: &Recorded) -> Self {
         Self::at(description, splits.iter().enumerate(), sentence)

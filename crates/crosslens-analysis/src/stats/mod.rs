@@ -85,7 +85,7 @@ impl Stats {
         let threads = Threads::new(n_threads)?;
         let description = corpus.description();
         let mut stats = Self::new(description);
-        for range in batches(total) {
+        for range in batches(corpus) {
             let done = range.end;
             stats.add(description, &read(corpus, range)?, &threads);
             progress(Progress { phase: Phase::Fitting, done, total });

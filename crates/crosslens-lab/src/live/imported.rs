@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crosslens_analysis::explain::{Corpus, First, Sample, Scene};
+use crosslens_analysis::explain::{Corpus, ExplainError, Explained, First, Scene};
 use crosslens_analysis::{Fed, Pair, Recordable, Recorded, Token};
 
 use tempfile::NamedTempFile;
@@ -66,7 +66,7 @@ impl LiveImported {
                 let source = self.tokens("source", source)?;
                 let pair = match target {
                     Some(target) => Pair::new(source, self.tokens("target", target)?),
-                    None => self.written(ReadSource { tokens: source, signal: None })?,
+                    None => self.written(ReadSource::text(source))?,
                 };
                 Ok((0, pair, target.is_some()))
             }
@@ -74,9 +74,9 @@ impl LiveImported {
     }
 
     /// What the source of a question sounds or looks like, where it is a file.
-    pub(super) fn scene(&self, asked: &Asked, sample: &Sample) -> Result<Option<Scene>, LiveError> {
+    pub(super) fn scene(&self, asked: &Asked, recorded: &Recorded) -> Result<Option<Scene>, LiveError> {
         let Ok(model) = self.pretrained() else { return Ok(None) };
-        let of = |path: &Path| model.scene(path, sample).map_err(unreadable);
+        let of = |path: &Path| model.scene(path, recorded, &recorded.attention).map_err(unreadable);
         match (asked, &self.sentences) {
             (Asked::File(bytes), _) => in_file(bytes, of),
             (Asked::Task(number), Some(sentences)) => {
@@ -85,6 +85,11 @@ impl LiveImported {
             }
             _ => Ok(None),
         }
+    }
+
+    pub(super) fn stage(&self, explained: &mut Explained) -> Result<(), ExplainError> {
+        let Some(sentences) = &self.sentences else { return Ok(()) };
+        self.model.stage(sentences, &mut explained.samples, &mut explained.report.corpus)
     }
 
     fn pretrained(&self) -> Result<&PretrainedModel, LiveError> {

@@ -1,6 +1,6 @@
 //! The heads that follow the sound, and when they look where.
 
-use crosslens_analysis::timing::{AttentionShape, TokenTiming, token_times};
+use crosslens_analysis::timing::{AttentionShape, TimingError, TokenTimes, TokenTiming, token_times};
 use crosslens_analysis::{SiteKind, Token};
 use serde_json::Value;
 
@@ -76,12 +76,23 @@ impl AlignmentHeads {
         let mut seen = Seen { wanted: &self.heads, weights: vec![Vec::new(); self.heads.len()] };
         model.decode(&taken_in.encoded, &[fed.as_slice()], Need::Weights, &mut seen);
         let n_frames = taken_in.encoded.states.len() / model.encoder.d();
-        let n_tokens = text.len() + 1;
-        let rows: Vec<&[f32]> = seen.weights.iter().map(|weights| &weights[weights.len().saturating_sub(n_tokens * n_frames)..]).collect();
-        let how = TokenTiming { seconds_a_frame: STEP_SECS, ..TokenTiming::default() };
-        let times = token_times(&rows, AttentionShape { n_tokens, n_frames, n_real: n_real.clamp(1, n_frames) }, &how)?;
-        Ok(times.starts())
+        let rows: Vec<usize> = (fed.len() - text.len() - 1..fed.len()).collect();
+        Ok(row_times(&seen.weights, n_frames, &rows, n_real)?.starts())
     }
+}
+
+/// When tokens were said, by the attention of heads that follow the sound, `[row, frame]` each: `rows` wrote the tokens, and the last of
+/// them what came after. `n_real` frames are sound.
+///
+/// Rows that wrote no text, such as a prompt and timestamps, say nothing of the sound and are left out by the caller.
+pub fn row_times<H: AsRef<[f32]>>(heads: &[H], n_frames: usize, rows: &[usize], n_real: usize) -> Result<TokenTimes, TimingError> {
+    let of_rows = |head: &H| -> Vec<f32> {
+        let row = |&row: &usize| head.as_ref().get(row * n_frames..(row + 1) * n_frames);
+        rows.iter().filter_map(row).flatten().copied().collect()
+    };
+    let heads: Vec<Vec<f32>> = heads.iter().map(of_rows).collect();
+    let how = TokenTiming { seconds_a_frame: STEP_SECS, ..TokenTiming::default() };
+    token_times(&heads, AttentionShape { n_tokens: rows.len(), n_frames, n_real: n_real.clamp(1, n_frames.max(1)) }, &how)
 }
 
 /// Keeps the attention of some heads, `[token, step]` each.

@@ -17,8 +17,12 @@ const SURE_RUN: f64 = 4.0;
 /// ```
 /// with `n` tokens in the overlap, were they evenly spread: longer runs are of words that repeat. Of equal runs, as there are many then,
 /// the one wins that lies where so long an overlap should. `overlaps` are the parts of the seconds of either side that the other heard
-/// too. Without a run, each side loses the outer half of its overlap: that is where words are cut in two.
+/// too. Without a run, each side loses the outer half of its overlap: that is where words are cut in two. Where one side heard nothing,
+/// the other keeps all it heard: nobody else wrote it down.
 pub(crate) fn join(left: &[Token], right: &[Token], overlaps: [f64; 2]) -> (usize, usize) {
+    if left.is_empty() || right.is_empty() {
+        return (left.len(), 0);
+    }
     let expected = left.len() as f64 * (1.0 - overlaps[0]);
     let n_shared = (left.len() as f64 * overlaps[0]).max(right.len() as f64 * overlaps[1]).round().max(SURE_RUN);
     let mut best: Option<(f64, usize, usize, usize)> = None;
@@ -85,8 +89,15 @@ mod tests {
     #[test]
     fn without_a_run_each_side_loses_half_of_its_overlap() {
         assert_eq!(joined(&[1, 2, 3, 4, 5, 6], &[11, 12, 13, 14, 15, 16]), [1, 2, 3, 4, 5, 12, 13, 14, 15, 16]);
-        assert_eq!(joined(&[], &[7]), [7]);
-        assert_eq!(joined(&[7], &[]), [7]);
+    }
+
+    /// A third of 60 tokens lies in the overlap; none of them is lost.
+    #[test]
+    fn what_one_side_alone_heard_is_kept() {
+        let said: Vec<Token> = (0..60).collect();
+        assert_eq!(joined(&said, &[]), said);
+        assert_eq!(joined(&[], &said), said);
+        assert_eq!(joined(&[], &[]), Vec::<Token>::new());
     }
 
     proptest! {

@@ -32,7 +32,7 @@ mod tokens;
 mod transcribe;
 
 pub use error::SpeechError;
-pub use heads::AlignmentHeads;
+pub use heads::{AlignmentHeads, row_times};
 pub use passages::{Passage, Passages};
 pub use spoken::{Heard, Hears, Spoken, SpokenSegment};
 pub use timestamps::{STEP_SECS, TimestampRule};

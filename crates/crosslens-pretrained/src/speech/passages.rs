@@ -103,8 +103,11 @@ impl<S: Samples, H: Hears> Passages<S, H> {
             let (kept, from) = join(&tokens(&last), &tokens(&next), overlaps);
             last.tokens.truncate(kept);
             next.tokens.drain(..from);
-            let middle = offset + shared / 2.0;
-            (last.end, next.start) = (middle.max(last.start), middle);
+            // What one of them alone heard may lie anywhere in its window.
+            if !last.tokens.is_empty() && !next.tokens.is_empty() {
+                let middle = offset + shared / 2.0;
+                (last.end, next.start) = (middle.max(last.start), middle);
+            }
             segments.push(last);
         }
         self.pending = Some(next);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crosslens_analysis::timing::{Grouping, Segment, group_pieces, timed_words};
+use crosslens_analysis::timing::{Grouped, Grouping, Segment, group_pieces, timed_words};
 use crosslens_analysis::{Signal, Token};
 use crosslens_kernels::softmax;
 
@@ -98,7 +98,7 @@ impl Speech {
         let early_stopping = if n_beams == 1 { EarlyStopping::No } else { own.early_stopping };
         let rules = Generation { timestamps, n_beams, early_stopping, ..own };
         let decoding = Decoding { rules, n_best: 1, sampling: None, prefix: Vec::new() };
-        let listener = Listener { speech: self, decoding, language, task: how.task, words: how.words };
+        let listener = Listener { speech: self, decoding, language, task: how.task, words: how.words, first: None };
         Ok(Passages::over(samples, listener, timestamps))
     }
 
@@ -111,15 +111,26 @@ impl Speech {
         let timed: Vec<usize> = (0..tokens.len()).filter(|&place| tokens[place].secs.is_some()).collect();
         let mut words = Vec::new();
         if let Some(end) = timed.last().and_then(|&place| tokens[place].secs).map(|(_, to)| to) {
-            let grouping = if language.is_some_and(|name| WITHOUT_SPACES.contains(&name)) { Grouping::Pieces } else { Grouping::Spaces };
             let of_timed: Vec<Option<&str>> = timed.iter().map(|&place| pieces[place].as_deref()).collect();
             let log_probabilities: Vec<f32> = timed.iter().map(|&place| tokens[place].log_probability).collect();
             let starts: Vec<f64> = timed.iter().filter_map(|&place| tokens[place].secs).map(|(from, _)| from).collect();
-            words = timed_words(&group_pieces(&of_timed, grouping), &log_probabilities, &starts, end)?;
+            words = timed_words(&group_pieces(&of_timed, grouping(language)), &log_probabilities, &starts, end)?;
         }
         let confidence = spoken.mean_log_probability().exp().min(1.0);
         Ok(Segment { start: *start, end: *end, text: text.trim().to_owned(), confidence, no_speech: *no_speech, words })
     }
+}
+
+impl SpeechTokens {
+    /// To which word each token of what was written belongs, and the words; special tokens and timestamps belong to none.
+    pub fn words(&self, text: &TextTokenizer, tokens: &[Token], language: Option<&str>) -> Grouped {
+        let pieces = pieces(text, tokens, self.end());
+        group_pieces(&pieces.iter().map(Option::as_deref).collect::<Vec<_>>(), grouping(language))
+    }
+}
+
+fn grouping(language: Option<&str>) -> Grouping {
+    if language.is_some_and(|name| WITHOUT_SPACES.contains(&name)) { Grouping::Pieces } else { Grouping::Spaces }
 }
 
 impl Model {
@@ -150,12 +161,20 @@ pub struct Listener<'s> {
     language: Option<String>,
     task: Task,
     words: bool,
+    /// What was written for the first window.
+    first: Option<Vec<Token>>,
 }
 
 impl Listener<'_> {
     /// The language: the one asked for, or the one heard in the first window.
     pub fn language(&self) -> Option<&str> {
         self.language.as_deref()
+    }
+
+    /// What the decoder wrote for the first window, after its start token: the prompt, the text with its timestamps, the end; also where
+    /// that was then taken for silence. Nothing before a window was heard.
+    pub fn first_window(&self) -> Option<&[Token]> {
+        self.first.as_deref()
     }
 
     /// Gives tokens of text the times at which attention says they were said.
@@ -190,6 +209,7 @@ impl Hears for Listener<'_> {
         let prompt = tokens.prompt(self.language(), self.task, self.decoding.rules.timestamps.is_some())?;
         self.decoding.prefix = prompt[1..].to_vec();
         let Some(written) = taken_in.write(&self.decoding)?.into_iter().next() else { return Ok(Heard { tokens: Vec::new(), no_speech }) };
+        self.first.get_or_insert_with(|| written.tokens.clone());
         let of_text = written.tokens[self.decoding.prefix.len()..].iter().zip(written.log_probabilities);
         let ends = &self.decoding.rules.ends;
         let spoken = of_text.map(|(&token, log_probability)| Spoken { token, log_probability, secs: None });

@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Nllb,
     M2m100,
     Pegasus,
+    /// Without languages: of TrOCR's small models.
+    XlmRoberta,
 }
 
 /// What `config.json` says about the tokenizer.
@@ -40,6 +42,7 @@ impl Kind {
             "NllbTokenizer" => Some(Self::Nllb),
             "M2M100Tokenizer" => Some(Self::M2m100),
             "PegasusTokenizer" => Some(Self::Pegasus),
+            "XLMRobertaTokenizer" => Some(Self::XlmRoberta),
             _ => None,
         });
         Ok(by_class.or_else(|| match config.model_type.as_deref()? {
@@ -48,6 +51,7 @@ impl Kind {
             "m2m_100" if folder.join("vocab.json").exists() => Some(Self::M2m100),
             "m2m_100" => Some(Self::Nllb),
             "pegasus" => Some(Self::Pegasus),
+            "vision-encoder-decoder" | "xlm-roberta" => Some(Self::XlmRoberta),
             _ => None,
         }))
     }
@@ -63,7 +67,7 @@ impl Kind {
             Self::Mbart | Self::Mbart50 => parted(|place| place.len() == 2 && place.chars().all(|letter| letter.is_ascii_uppercase())),
             Self::Nllb => parted(|script| script.len() == 4 && script.starts_with(|letter: char| letter.is_ascii_uppercase())),
             Self::M2m100 => letters(bare(token), is_lower) && bare(token) != token,
-            Self::Pegasus => false,
+            Self::Pegasus | Self::XlmRoberta => false,
         }
     }
 
@@ -81,7 +85,7 @@ impl Kind {
                 let codes = if settings.language_codes.as_deref() == Some("wmt21") { codes::WMT21 } else { codes::M2M100 };
                 codes.split_whitespace().map(|code| format!("__{code}__")).collect()
             }
-            Self::Pegasus => Vec::new(),
+            Self::Pegasus | Self::XlmRoberta => Vec::new(),
         }
     }
 
@@ -212,7 +216,7 @@ mod tests {
         assert_eq!(found(Kind::Mbart), ["en_XX"]);
         assert_eq!(found(Kind::Nllb), ["eng_Latn"]);
         assert_eq!(found(Kind::M2m100), ["__en__"]);
-        assert!(found(Kind::Pegasus).is_empty());
+        assert!(found(Kind::Pegasus).is_empty() && found(Kind::XlmRoberta).is_empty());
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct Encoded {
 
 impl TextTokenizer {
     /// Opens the tokenizer in `folder`: `tokenizer.json` if there is one, else `source.spm`, `target.spm` and `vocab.json` (Marian),
-    /// else `sentencepiece.bpe.model` (mBART, NLLB, and with `vocab.json` M2M100), else `spiece.model` (Pegasus or T5), else
+    /// else `sentencepiece.bpe.model` (mBART, NLLB, XLM-RoBERTa, and with `vocab.json` M2M100), else `spiece.model` (Pegasus or T5), else
     /// `vocab.json` with `merges.txt` (older byte-level ones).
     pub fn open(folder: &Path) -> Result<Self, TokenizerError> {
         let of = |format, languages| Self { folder: folder.to_owned(), format, languages };

@@ -1,10 +1,11 @@
-//! mBART, NLLB, M2M100 and Pegasus without a `tokenizer.json`: one SentencePiece model whose pieces have other ids in the model.
+//! mBART, NLLB, M2M100, Pegasus and XLM-RoBERTa without a `tokenizer.json`: a SentencePiece model whose pieces have other ids.
 //!
 //! Follows the tokenizers that transformers defined for them on SentencePiece: special tokens are found in a text first, the rest is cut
 //! into pieces. With `s` pieces in the file, of which the first three are `<unk>`, `<s>` and `</s>`:
 //!
 //! ```text
 //! mBART, NLLB   <s> 0, <pad> 1, </s> 2, <unk> 3, the piece i ≥ 3 has the id i + 1, languages s + 1 …, <mask> after the last
+//! XLM-RoBERTa   the same without languages; a text is <s> X </s>
 //! M2M100        what vocab.json says, languages after its last
 //! Pegasus       <pad> 0, </s> 1, <mask_1> 2, <mask_2> 3, <unk_2> 4 … <unk_102> 104, the piece i ≥ 2 has the id i + 103
 //! ```
@@ -36,6 +37,8 @@ pub(super) struct Pieces {
     numbers: Numbers,
     special: Special,
     unknown: u32,
+    /// Before every text, where anything is.
+    start: Option<u32>,
     end: u32,
 }
 
@@ -68,7 +71,7 @@ impl Pieces {
         let n_pieces = model.n_pieces() as u32;
         let mut gathered = Gathered::default();
         let (numbers, unknown, end, first_language) = match kind {
-            Kind::Mbart | Kind::Mbart50 | Kind::Nllb => {
+            Kind::Mbart | Kind::Mbart50 | Kind::Nllb | Kind::XlmRoberta => {
                 for (token, id) in [("<s>", 0), (settings.padding(), 1), (settings.end(), 2), (settings.unknown(), 3)] {
                     gathered.add(id, token);
                 }
@@ -105,7 +108,7 @@ impl Pieces {
 
         // A file that numbers languages itself is believed.
         if !settings.added_tokens_decoder.values().any(|token| kind.is_language(&token.content)) {
-            let mask = matches!(kind, Kind::Mbart | Kind::Mbart50 | Kind::Nllb).then(|| "<mask>".to_owned());
+            let mask = matches!(kind, Kind::Mbart | Kind::Mbart50 | Kind::Nllb | Kind::XlmRoberta).then(|| "<mask>".to_owned());
             let languages = kind.language_tokens(settings);
             languages.into_iter().chain(mask).zip(first_language..).for_each(|(token, id)| gathered.add(id, &token));
         }
@@ -113,7 +116,8 @@ impl Pieces {
         let languages = gathered.0.iter().filter(|(_, token)| kind.is_language(&token.content));
         let languages = languages.map(|(&id, token)| (token.content.clone(), id)).collect();
         let languages = Languages::new(folder, kind, settings, languages, (settings.end().to_owned(), end));
-        Ok(Some((Self { model, numbers, special: Special::new(gathered.0), unknown, end }, languages)))
+        let start = (kind == Kind::XlmRoberta).then_some(0);
+        Ok(Some((Self { model, numbers, special: Special::new(gathered.0), unknown, start, end }, languages)))
     }
 
     /// A text without what stands around it.
@@ -131,11 +135,11 @@ impl Pieces {
         encoded
     }
 
-    /// A text and its end.
+    /// A text with what begins and ends it.
     pub(super) fn encode(&self, text: &str) -> Encoded {
-        let mut encoded = self.encode_bare(text);
-        encoded.push(self.end, self.token(self.end).unwrap_or_default(), None);
-        encoded
+        let named = |id: u32| (self.token(id).unwrap_or_default().to_owned(), id);
+        let (start, end) = (self.start.map(named), named(self.end));
+        self.encode_bare(text).between(&[start.iter().collect(), vec![&end]])
     }
 
     fn id(&self, piece: &str, id: u32) -> u32 {

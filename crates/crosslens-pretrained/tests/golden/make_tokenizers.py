@@ -23,7 +23,7 @@ the same bytes, but for unigram-suffix.model.gz, which came out in two ways in t
                          a case is [text, source ids, target ids, decoded target ids without special tokens]
   t5.json.gz             {"model", "config", "cases"}: a case is [text, ids, decoded], by SentencePiece and the tokenizer class of
                          transformers that is made for it, with T5's special tokens
-  pegasus.json.gz, mbart.json.gz, mbart50.json.gz, nllb.json.gz, nllb-legacy.json.gz    {"model", "files", "languages", "cases"}: files
+  pegasus.json.gz, mbart.json.gz, mbart50.json.gz, nllb.json.gz, nllb-legacy.json.gz, xlm-roberta.json.gz    {"model", "files", "languages", "cases"}: files
                          beside the model by their names, [source, target] language or null; a case is [text, source ids, target ids,
                          decoded target ids without special tokens]. Cut by the tokenizer class of transformers that is made for
                          SentencePiece; ids of tokens and of what stands around them are those of the class of the same name
@@ -49,7 +49,7 @@ from pathlib import Path
 import sentencepiece as spm
 import tokenizers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import M2M100Tokenizer, MarianTokenizer, MBart50Tokenizer, MBartTokenizer, NllbTokenizer, PegasusTokenizer, T5Tokenizer
+from transformers import M2M100Tokenizer, MarianTokenizer, MBart50Tokenizer, MBartTokenizer, NllbTokenizer, PegasusTokenizer, T5Tokenizer, XLMRobertaTokenizer
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 SEED = 5104
@@ -450,6 +450,7 @@ def family_case(models, lines, name):
     """A tokenizer of transformers that is made of a SentencePiece model by moving its ids."""
     model, cls, languages, own = {
         "pegasus": ("unigram-nmt_nfkc", PegasusTokenizer, None, {}),
+        "xlm-roberta": ("unigram-nfkc_cf", XLMRobertaTokenizer, None, {}),
         "mbart": ("unigram-nfkc_cf", MBartTokenizer, ["fr_XX", "ro_RO"], {}),
         "mbart50": ("unigram-nfkc_cf", MBart50Tokenizer, ["fr_XX", "sl_SI"], {}),
         "nllb": ("bpe-nmt_nfkc", NllbTokenizer, ["fra_Latn", "zul_Latn"], {}),
@@ -463,6 +464,11 @@ def family_case(models, lines, name):
         ids = numbered(["<pad>", "</s>", "<mask_1>", "<mask_2>", *[f"<unk_{i}>" for i in range(2, 103)], *[piece for piece, _ in pieces[2:]]])
         known = cls(vocab=[(token, 0.0) for token in ids])
         specials = ["<pad>", "</s>", "<unk>", "<mask_1>", "<mask_2>", "<unk_2>", "<unk_102>"]
+        files = {"tokenizer_config.json": {"tokenizer_class": cls.__name__}}
+    elif name == "xlm-roberta":
+        ids = numbered([*fairseq, "<mask>"])
+        known = cls(vocab=[(token, 0.0) for token in ids])
+        specials = ["<pad>", "</s>", "<s>", "<unk>", "<mask>"]
         files = {"tokenizer_config.json": {"tokenizer_class": cls.__name__}}
     elif name.startswith("mbart"):
         codes = sys.modules[cls.__module__].FAIRSEQ_LANGUAGE_CODES
@@ -487,7 +493,9 @@ def family_case(models, lines, name):
         path.write_bytes(content)
         added = {10_000 + i: AddedToken(token, lstrip=token == "<mask>", special=True, normalized=False) for i, token in enumerate(specials)}
         cutter = SentencePieceBackend(vocab_file=str(path), unk_token="<unk>", eos_token="</s>", pad_token="<pad>", added_tokens_decoder=added, legacy=True)
-        source = target = ([], [ids["</s>"]])
+        source = target = ([ids["<s>"]] if name == "xlm-roberta" else [], [ids["</s>"]])
+        if name == "xlm-roberta":  # what its class puts around a text
+            assert known("").input_ids == source[0] + source[1]
         if languages:
             known.src_lang = languages[0]
             source = (known.prefix_tokens, known.suffix_tokens)
@@ -526,7 +534,7 @@ def m2m100_case(models, lines, name):
     return {"model": model, "files": files, "languages": languages, "cases": cases}
 
 
-FAMILY = ["pegasus", "mbart", "mbart50", "nllb", "nllb-legacy"]
+FAMILY = ["pegasus", "mbart", "mbart50", "nllb", "nllb-legacy", "xlm-roberta"]
 M2M100 = ["m2m100", "m2m100-wmt21"]
 
 

@@ -116,6 +116,33 @@ fn silence_says_nothing() {
     }
 }
 
+/// Says 60 words in the window of this number and nothing in the others.
+struct Once {
+    speaks: usize,
+    heard: usize,
+}
+
+impl Hears for Once {
+    fn hear(&mut self, _: Window<'_>) -> Result<Heard, SpeechError> {
+        let n_words = if self.heard == self.speaks { 60 } else { 0 };
+        self.heard += 1;
+        let spoken = (0..n_words).map(|token| Spoken { token, log_probability: -0.1, secs: None });
+        Ok(Heard { tokens: spoken.collect(), no_speech: Some(0.0) })
+    }
+}
+
+/// 45 seconds without timestamps are windows of 0 to 30 and 20 to 45: what one of them heard alone is said in that one.
+#[test]
+fn words_before_or_after_silence_are_not_lost() {
+    for (speaks, times) in [(0, (0.0, 30.0)), (1, (20.0, 45.0))] {
+        let passages: Vec<Passage> =
+            Passages::over(beeps(44), Once { speaks, heard: 0 }, None).collect::<Result<_, _>>().expect("words are heard");
+        assert_eq!(words(&passages), (0..60).collect::<Vec<Token>>(), "spoken in window {speaks}");
+        let segments: Vec<_> = passages.iter().flat_map(|passage| &passage.segments).collect();
+        assert_eq!(segments.iter().map(|segment| (segment.start, segment.end)).collect::<Vec<_>>(), [times]);
+    }
+}
+
 /// Timestamps that would have the same window heard for ever.
 #[test]
 fn a_segment_without_length_does_not_stop_the_walk() {

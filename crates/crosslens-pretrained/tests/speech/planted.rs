@@ -23,6 +23,8 @@ const SECONDS: usize = 30;
 const STEPS: usize = 1500;
 const MELS: usize = 80;
 const D: usize = 64;
+/// A dimension that neither seconds nor tokens have.
+const LOUD: usize = 60;
 const HEADS: usize = 2;
 
 const END: usize = 8;
@@ -70,9 +72,30 @@ fn vector(n: usize, value: f32) -> (Vec<usize>, Vec<f32>) {
     (vec![n], vec![value; n])
 }
 
+type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
 /// Writes the folder.
 pub(crate) fn plant(folder: &Path) {
-    let mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
+    save(folder, &tensors());
+}
+
+/// Writes one whose convolutions let through how loud a frame is, the mean of its mels, and whose head 1 looks at loud frames.
+pub(crate) fn plant_listening(folder: &Path) {
+    let mut tensors = tensors();
+    let mut set = |name: &str, place: usize, value: f32| {
+        tensors.get_mut(&format!("model.{name}")).expect("a tensor of the model").1[place] = value;
+    };
+    // The middle of three taps of [out, in, tap].
+    (0..MELS).for_each(|mel| set("encoder.conv1.weight", (LOUD * MELS + mel) * 3 + 1, 1.0 / MELS as f32));
+    set("encoder.conv2.weight", (LOUD * D + LOUD) * 3 + 1, 1.0);
+    set("decoder.layers.0.encoder_attn.k_proj.weight", (D - 1) * D + LOUD, 1.0);
+    set("decoder.layers.0.encoder_attn.q_proj.bias", D / HEADS, 0.0);
+    set("decoder.layers.0.encoder_attn.q_proj.bias", D - 1, 20.0);
+    save(folder, &tensors);
+}
+
+fn tensors() -> Tensors {
+    let mut tensors = Tensors::new();
     for (name, d_in) in [("conv1", MELS), ("conv2", D)] {
         tensors.insert(format!("model.encoder.{name}.weight"), (vec![D, d_in, 3], vec![0.0; D * d_in * 3]));
         tensors.insert(format!("model.encoder.{name}.bias"), vector(D, 0.0));
@@ -124,7 +147,10 @@ pub(crate) fn plant(folder: &Path) {
     set("encoder_attn.q_proj.bias", (shape, bias));
     set("fc1.weight", matrix(FEED, D, (0..FEED).map(|token| (token, SECONDS + token, 1.0))));
     set("fc2.weight", matrix(D, FEED, CHAIN.iter().enumerate().map(|(place, (_, next))| (dimension(*next), place, 4.0))));
+    tensors
+}
 
+fn save(folder: &Path, tensors: &Tensors) {
     let bytes = |numbers: &[f32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let stored: Vec<_> = tensors.iter().map(|(name, (shape, numbers))| (name, shape, bytes(numbers))).collect();
     let views = stored.iter().map(|(name, shape, bytes)| (name, TensorView::new(Dtype::F32, shape.to_vec(), bytes).expect("a tensor")));
@@ -196,7 +222,20 @@ fn tokenizer() -> Value {
 
 /// A file of so many seconds of a quiet hum: 16 bits, 16 kHz.
 pub(crate) fn wav(seconds: f64) -> Vec<u8> {
-    let samples: Vec<i16> = (0..(seconds * 16_000.0) as usize).map(|at| (2000.0 * (at as f64 * 0.07).sin()) as i16).collect();
+    wave((0..(seconds * 16_000.0) as usize).map(|at| (2000.0 * (at as f64 * 0.07).sin()) as i16).collect())
+}
+
+/// A file of ten seconds, of which these are noise and the others silence.
+pub(crate) fn noise(loud: Range<usize>) -> Vec<u8> {
+    let mut state = 1u32;
+    let mut sample = |at: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if loud.contains(&(at / 16_000)) { ((state >> 16) as i16) / 8 } else { 0 }
+    };
+    wave((0..160_000).map(&mut sample).collect())
+}
+
+fn wave(samples: Vec<i16>) -> Vec<u8> {
     let n_bytes = (2 * samples.len()) as u32;
     let mut bytes = Vec::new();
     bytes.extend_from_slice(b"RIFF");

@@ -180,7 +180,7 @@ pub(crate) fn marian(name: &str) -> Folder {
 }
 
 /// The tokenizers of BART's relatives among the golden files.
-pub(crate) const RELATIVES: [&str; 7] = ["pegasus", "mbart", "mbart50", "nllb", "nllb-legacy", "m2m100", "m2m100-wmt21"];
+pub(crate) const RELATIVES: [&str; 8] = ["pegasus", "mbart", "mbart50", "nllb", "nllb-legacy", "xlm-roberta", "m2m100", "m2m100-wmt21"];
 
 /// A folder with one of them.
 pub(crate) fn relative(name: &str) -> Folder {

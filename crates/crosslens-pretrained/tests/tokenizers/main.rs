@@ -3,6 +3,7 @@
 mod allocation;
 mod broken_models;
 mod broken_tokenizers;
+mod byte_level;
 mod fixtures;
 mod library;
 mod marian_and_t5;

@@ -1,4 +1,4 @@
-//! Pegasus, mBART, NLLB and M2M100 against the tokenizers of transformers, and how languages are chosen.
+//! Pegasus, mBART, NLLB, XLM-RoBERTa and M2M100 against the tokenizers of transformers, and how languages are chosen.
 
 use crosslens_pretrained::text::{Opening, TextTokenizer, TokenizerError};
 use serde::Deserialize;
@@ -54,6 +54,7 @@ fn collapsed(tokens: &[String]) -> String {
 fn languages_stand_where_each_model_expects_them() {
     for (name, source, target) in [
         ("pegasus", "X </s>", "X </s>"),
+        ("xlm-roberta", "<s> X </s>", "<s> X </s>"),
         ("mbart", "X </s> fr_XX", "X </s>"),
         ("mbart50", "fr_XX X </s>", "sl_SI X </s>"),
         ("nllb", "fra_Latn X </s>", "zul_Latn X </s>"),
@@ -74,7 +75,7 @@ fn a_decoder_is_told_the_target_s_language() {
     }
     let tokenizer = speaking("mbart");
     assert_eq!(tokenizer.languages().and_then(|languages| languages.opening()), Some(Opening::Start(id(&tokenizer, "ro_RO"))));
-    assert!(speaking("pegasus").languages().is_none());
+    assert!(speaking("pegasus").languages().is_none() && speaking("xlm-roberta").languages().is_none());
 }
 
 /// M2M100's languages are written as people write them, and as tokens too.

@@ -5,6 +5,9 @@ mod described;
 mod hostile;
 mod imported;
 mod jobs;
+mod pictures;
+#[path = "../../../crosslens-pretrained/tests/sight/planted.rs"]
+mod planted_sight;
 #[path = "../../../crosslens-pretrained/tests/speech/planted.rs"]
 #[expect(dead_code, reason = "some of it is for the tests beside it")]
 mod planted_whisper;

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use crosslens_lab::ImportedOptions;
 use serde_json::{Value, json};
 
-use super::Running;
 use super::planted_whisper::{SAID, plant, wav};
+use super::{Running, soon};
 use crate::Limits;
 
 fn largest(row: &[Value]) -> usize {
@@ -43,6 +43,20 @@ fn a_sound_that_is_sent_is_explained_where_the_model_looked() {
         let step = largest(&weights[row * n_keys..(row + 1) * n_keys]);
         assert!(seconds.contains(&(step / 50)), "{text}: step {step}");
     }
+    // Words and their alignment do not depend on which heads are asked for, nor on their order.
+    let words = &scene["words"];
+    assert_eq!(words.as_array().expect("words").iter().map(|word| &word["text"]).collect::<Vec<_>>(), SAID.map(|(text, _)| text));
+    for (word, (_, seconds)) in words.as_array().expect("words").iter().zip(&SAID) {
+        let start = word["start"].as_f64().expect("seconds");
+        assert!((start - seconds.start as f64).abs() < 0.1, "{word}, {seconds:?}");
+    }
+    assert!(scene["path"].as_array().is_some_and(|path| !path.is_empty()), "{scene}");
+    for sites in [json!([1]), json!([1, 0])] {
+        let mut other = question.clone();
+        other["sites"] = sites;
+        let other = server.post("/api/models/0/explain", &other).json();
+        assert_eq!((&other["sample"]["scene"]["words"], &other["sample"]["scene"]["path"]), (words, &scene["path"]));
+    }
     let mut again = question.clone();
     again["site"] = json!(0);
     again["off"] = json!([]);
@@ -50,6 +64,14 @@ fn a_sound_that_is_sent_is_explained_where_the_model_looked() {
     assert_eq!(server.post("/api/models/0/rerun", &again).json()["predicted"], answer["sample"]["predicted"]);
     let taken = server.post("/api/models/0/explain", &json!({ "sentence": { "sample": 1 }, "sites": [0] })).json();
     assert_eq!(taken["sample"]["scene"]["kind"], "sound");
+
+    // A report of a job shows the sounds and what their codes stand for.
+    let started = server.post("/api/jobs", &json!({ "model": 0, "sentences": 2, "samples": 2 }));
+    assert_eq!(started.status, 202, "{started:?}");
+    assert!(soon(|| server.get("/api/jobs").json()[0]["state"] == "done"));
+    let report = server.get("/api/reports/1").json();
+    assert_eq!((&report["samples"][1]["scene"]["kind"], &report["report"]["corpus"]["codes"]["of"]), (&json!("sound"), &json!("frames")));
+    assert_eq!(report["codes"][0]["examples"][0], json!({ "sample": 0, "step": 0 }), "all frames are alike: the first is shown");
 
     let refused = |sentence: Value, status: u16, part: &str| {
         let answer = server.post("/api/models/0/explain", &json!({ "sentence": sentence, "sites": [0] }));

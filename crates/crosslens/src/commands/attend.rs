@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use crosslens_lab::analysis::{AttendFormat, Description, Recordable};
-use crosslens_lab::{AttendOptions, Attention, ImportedModel, Sentence, TrainedModel};
+use crosslens_lab::{AttendOptions, Attention, ImportedModel, Sentence, Shard, TrainedModel};
 
 use super::explain::given_sums;
 use super::languages::Reading;
@@ -47,6 +47,9 @@ pub(crate) struct Arguments {
     /// Sums to fit the components behind the terms from. Default: 1000 fresh sentences of the run's task, if it has one.
     #[arg(long, value_name = "X.stats.safetensors", requires = "terms")]
     components: Option<PathBuf>,
+    /// Sentences to fit them on instead, of a model that was not trained here; of sounds and pictures a folder of them, or a list.
+    #[arg(long, value_name = "FILE", requires = "terms", conflicts_with = "components")]
+    corpus: Option<PathBuf>,
     /// Threads; 0 for one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -55,7 +58,21 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     AttendFormat::of(&arguments.out)?;
     let model = Model::open(arguments)?;
-    let given = given_sums(arguments.components.as_deref(), &arguments.model, &model.description()?)?;
+    let bar = SentenceBar::new();
+    let given = match (&arguments.corpus, &model) {
+        (None, _) => given_sums(arguments.components.as_deref(), &arguments.model, &model.description()?)?,
+        (Some(corpus), Model::Imported(model)) => {
+            let sentences = model.sentences(corpus, arguments.threads)?;
+            sentences.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+            let stats = model.fit(&sentences, Shard::WHOLE, arguments.threads, &mut |progress| bar.show(progress))?;
+            Some(stats.streams.into_iter().map(|stream| stream.sums).collect())
+        }
+        (Some(_), Model::Trained(_)) => {
+            let message = "--corpus is for models that were not trained here: a run has a task to draw sentences from";
+            let hint = format!("crosslens fit {} --corpus FILE -o x.stats.safetensors, then --components that", arguments.model.display());
+            return Err(Failure::usage(message).hint(hint));
+        }
+    };
     let sentence = match (&arguments.source, &arguments.target) {
         (None, _) => Sentence::Fresh(arguments.seed),
         (Some(source), None) => Sentence::Source(source),
@@ -69,10 +86,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         seed: arguments.seed,
         n_threads: arguments.threads,
     };
-    let bar = SentenceBar::new();
     let attended = match &model {
         Model::Trained(model) => model.attend(sentence, &options, &mut |progress| bar.show(progress))?,
-        Model::Imported(model) => model.attend(sentence, &options)?,
+        Model::Imported(model) => model.attend(sentence, &options, &mut |warning| output::note(&format!("warning: {warning}")))?,
     };
     drop(bar);
     attended.save(&arguments.out)?;

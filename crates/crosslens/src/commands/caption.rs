@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use crosslens_lab::analysis::Token;
 use crosslens_lab::{Captioner, Decoding};
 use serde_json::json;
 
@@ -34,8 +35,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut how = Decoding::of(captioner.model());
     how.rules.n_beams = arguments.beams.map_or(how.rules.n_beams, Into::into);
     how.rules.max_tokens = arguments.max_tokens.map_or(how.rules.max_tokens, Into::into);
+    let mut written: Vec<(PathBuf, Vec<Token>)> = Vec::new();
     for image in &arguments.images {
-        for caption in captioner.caption(image, &how)? {
+        let captions = captioner.caption(image, &how)?;
+        if let Some(best) = captions.first().filter(|_| arguments.explaining.is_asked()) {
+            written.push((image.clone(), best.tokens.clone()));
+        }
+        for caption in captions {
             let name = image.display();
             if arguments.json {
                 let line = json!({ "image": name.to_string(), "text": caption.text, "tokens": caption.tokens, "score": caption.score });
@@ -47,5 +53,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             }
         }
     }
-    arguments.explaining.write(&arguments.model, &arguments.images)
+    arguments.explaining.write(&arguments.model, written)
 }

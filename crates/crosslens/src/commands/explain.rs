@@ -6,6 +6,7 @@ use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Reco
 use crosslens_lab::{Attention, Choices, ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
 
 use super::languages::Reading;
+use super::report::{note_left_out, note_warnings};
 use crate::failure::Failure;
 use crate::progress::SentenceBar;
 use crate::{output, picture};
@@ -173,7 +174,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Opened::Recording(recording) => explain_recorded(arguments, &recording)?,
     };
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
+    note_warnings(&explained);
     if let Some(path) = &arguments.save {
+        note_left_out(Options::default().samples, &explained);
         explained.save(path)?;
         output::note(&format!("the report is in {}", path.display()));
     }
@@ -213,21 +216,18 @@ fn explain_model(arguments: &Arguments, model: &TrainedModel) -> Result<(Explain
 
 fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Explained, Description), Failure> {
     let given = given_sums(arguments.components.as_deref(), &arguments.model, model.description())?;
+    // The corpus first: of sounds and pictures, what is read first decides what the codes are.
+    let others = arguments.corpus.as_deref().map(|corpus| model.sentences(corpus, arguments.threads)).transpose()?;
     let asked = match &arguments.source {
         Some(source) => Some(model.sentence(source, arguments.target.as_deref(), arguments.threads)?),
         None => None,
     };
-    let sentences = match (asked, &arguments.corpus) {
+    let sentences = match (asked, others) {
+        (Some(asked), Some(others)) => asked.then(others),
+        (None, Some(others)) => others,
         // Sums say what a position and a token are like: no other sentence is needed.
         (Some(asked), None) if given.is_some() => asked,
-        (asked, corpus) => {
-            let corpus = corpus_of_imported(corpus.as_deref(), &arguments.model, "explain")?;
-            let others = model.sentences(corpus, arguments.threads)?;
-            match asked {
-                Some(asked) => asked.then(others),
-                None => others,
-            }
-        }
+        (_, None) => model.sentences(corpus_of_imported(None, &arguments.model, "explain")?, arguments.threads)?,
     };
     let control = arguments.control.then_some(arguments.seed);
     let bar = SentenceBar::new();

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crosslens_lab::analysis::Token;
 use crosslens_lab::analysis::explain::Options;
 use crosslens_lab::analysis::page::Page;
 use crosslens_lab::{Attention, Choices, ImportedModel, ImportedOptions, ShowOptions, Shown};
 
-use super::report::{amount, counted};
+use super::report::{amount, counted, note_left_out};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -28,18 +29,24 @@ pub(crate) struct Explaining {
 }
 
 impl Explaining {
-    /// Explains what a model makes of sounds or pictures, where that is asked for.
-    pub(crate) fn write(&self, model: &Path, files: &[PathBuf]) -> Result<(), Failure> {
+    /// Whether a page is asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.explain.is_some()
+    }
+
+    /// Explains what a model wrote for sounds or pictures, where that is asked for.
+    pub(crate) fn write(&self, model: &Path, written: Vec<(PathBuf, Vec<Token>)>) -> Result<(), Failure> {
         let choices = Choices { n_codes: self.codes.into(), ..Choices::default() };
-        self.explain.as_deref().map_or(Ok(()), |page| write(model, files, &choices, page))
+        self.explain.as_deref().map_or(Ok(()), |page| write(model, written, &choices, page))
     }
 }
 
-/// Explains each by itself, and writes a page.
-fn write(model: &Path, files: &[PathBuf], choices: &Choices, page: &Path) -> Result<(), Failure> {
+/// Explains how each text came about, and writes a page.
+fn write(model: &Path, written: Vec<(PathBuf, Vec<Token>)>, choices: &Choices, page: &Path) -> Result<(), Failure> {
     let bar = SentenceBar::new();
+    let n_files = written.len();
     let opened = ImportedModel::open_with(model, choices, Attention::Cross)?;
-    let sentences = opened.files(files, 0)?;
+    let sentences = opened.written_files(written)?;
     let options = ShowOptions {
         n_sentences: sentences.len(),
         seed: 0,
@@ -50,8 +57,9 @@ fn write(model: &Path, files: &[PathBuf], choices: &Choices, page: &Path) -> Res
     shown.explained.report.corpus.source = "files named here".into();
     let title = format!("Crosslens: {}", shown.name);
     let size = shown.on(Page::new()).title(title).write(page)?;
-    output::note(&format!("{}: {}, {} explained", page.display(), amount(size), counted(files.len(), "file")));
-    if files.len() == 1 {
+    output::note(&format!("{}: {}, {} explained", page.display(), amount(size), counted(n_files, "file")));
+    note_left_out(SHOWN, &shown.explained);
+    if n_files == 1 {
         output::note(
             "what positions and codes are like was taken from this file alone: give more files, of which each position has seen more",
         );

@@ -131,7 +131,8 @@ pub(crate) fn explained(
                 let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
                 return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
             }
-            let memory = Memory::of(model.description(), &sentences.extent(), options);
+            sentences.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+            let memory = Memory::of(model.description(), &sentences.extent(model.description()), options);
             state(&memory, sentences.len());
             Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
@@ -153,7 +154,11 @@ pub(crate) fn explained(
 /// Says what will be needed before anything is done.
 fn state(memory: &Memory, n_sentences: u64) {
     let total = amount(memory.total() as u64);
-    output::note(&format!("{n_sentences} sentences; besides the model this needs at most {total} of memory, however many there are"));
+    let grows = match memory.sources {
+        0 => "however many there are".to_owned(),
+        kept => format!("of which {} are the files themselves", amount(kept as u64)),
+    };
+    output::note(&format!("{n_sentences} sentences; besides the model this needs at most {total} of memory, {grows}"));
 }
 
 /// The heads to align by, best first.

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use crosslens_lab::analysis::explain::Options;
+use crosslens_lab::analysis::explain::{Explained, Options, SAMPLE_BYTES};
 use crosslens_lab::analysis::page::Page;
 use crosslens_lab::{ImportedModel, ImportedOptions, ShowOptions, Shown};
 use serde_json::json;
@@ -100,6 +100,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for path in &arguments.paths {
         let bar = SentenceBar::new();
         let shown = Shown::open(path, &options, &mut |progress| bar.show(progress))?;
+        drop(bar);
+        note_warnings(&shown.explained);
+        note_left_out(arguments.samples.into(), &shown.explained);
         n_samples += shown.explained.samples.sentences.len();
         page = shown.on(page);
         names.push(shown.name);
@@ -114,6 +117,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::result(&format!("{file}: {}, {} with {n_samples} sentences", amount(size), counted(names.len(), "report")));
     output::note(&format!("open {file} in a browser; it needs no network"));
     Ok(())
+}
+
+/// Says what is wrong with the files that were explained.
+pub(crate) fn note_warnings(explained: &Explained) {
+    explained.report.corpus.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+}
+
+/// Says that fewer sentences are shown than were asked for, where they are too large for more.
+pub(crate) fn note_left_out(asked: usize, explained: &Explained) {
+    let (shown, wanted) = (explained.samples.sentences.len() as u64, explained.report.corpus.pairs.min(asked as u64));
+    if shown < wanted {
+        let most = amount(SAMPLE_BYTES as u64);
+        output::note(&format!("{shown} of {wanted} are shown one by one: the terms of all their heads are kept up to {most}"));
+    }
 }
 
 pub(crate) fn counted(n: usize, what: &str) -> String {

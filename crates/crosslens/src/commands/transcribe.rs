@@ -3,6 +3,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use crosslens_lab::analysis::Token;
 use crosslens_lab::analysis::timing::{Cues, Format, Transcript};
 use crosslens_lab::speech::{Listening, Task};
 use crosslens_lab::{HeardSoFar, PretrainedModel, SpeechModel, Transcription};
@@ -84,13 +85,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         words: arguments.words,
         n_beams: arguments.beams.map_or(0, Into::into),
     };
+    let mut written: Vec<(PathBuf, Vec<Token>)> = Vec::new();
     for (number, audio) in arguments.audio.iter().enumerate() {
         let bar = SecondBar::new(&format!("{} {}/{}", audio.display(), number + 1, arguments.audio.len()));
         let mut told = |heard: HeardSoFar<'_>| {
             bar.set(heard.done_secs, heard.of_secs);
             if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let Transcription { transcript, is_whole, warning } = model.transcribe(audio, &how, &mut told)?;
+        let Transcription { transcript, is_whole, warning, first_window } = model.transcribe(audio, &how, &mut told)?;
         drop(bar);
         if let Some(warning) = warning {
             output::note(&format!("warning: {warning}"));
@@ -100,8 +102,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let until = transcript.segments.last().map_or(0.0, |segment| segment.end);
             return Err(Failure::refused(format!("stopped: `{}` is written down to {until:.1} s", audio.display())));
         }
+        if arguments.explaining.is_asked() && !first_window.is_empty() {
+            written.push((audio.clone(), first_window));
+        }
     }
-    arguments.explaining.write(&arguments.model, &arguments.audio)
+    arguments.explaining.write(&arguments.model, written)
 }
 
 /// The file that each sound is written to; none without a folder for them.

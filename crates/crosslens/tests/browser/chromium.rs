@@ -220,6 +220,13 @@ impl Browser {
         }
     }
 
+    /// Chooses a file, as its user would in the window that a field for files opens.
+    pub(crate) fn choose_file(&mut self, selector: &str, file: &Path) {
+        let root = self.call("DOM.getDocument", json!({}))["root"]["nodeId"].clone();
+        let field = self.call("DOM.querySelector", json!({ "nodeId": root, "selector": selector }))["nodeId"].clone();
+        self.call("DOM.setFileInputFiles", json!({ "nodeId": field, "files": [file.to_string_lossy()] }));
+    }
+
     /// Makes the window so large, and its colours light or dark.
     pub(crate) fn window(&mut self, width: u32, height: u32, scheme: &str) {
         self.call(

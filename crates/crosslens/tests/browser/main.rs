@@ -18,6 +18,11 @@ mod looks;
 mod notebook;
 mod pages;
 mod planted;
+#[path = "../../../crosslens-pretrained/tests/sight/planted.rs"]
+mod planted_sight;
+#[path = "../../../crosslens-pretrained/tests/speech/planted.rs"]
+#[expect(dead_code, reason = "some of it is for the tests beside it")]
+mod planted_whisper;
 mod scenes;
 mod serving;
 mod speed;

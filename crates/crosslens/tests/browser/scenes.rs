@@ -9,8 +9,10 @@ use crosslens_lab::analysis::explain::{CodeExample, CodeExamples, Explained, Sam
 use crosslens_lab::analysis::page::Page;
 
 use super::chromium::Browser;
+use super::common::succeed;
 use super::planted::{Plan, Planted, pieces_of_words};
 use super::serving::Serving;
+use super::{planted_sight, planted_whisper};
 
 /// White, 50 × 40 pixels, grey: `PIL.Image.new("L", (50, 40), 255)`.
 const WHITE: &str =
@@ -293,5 +295,67 @@ fn the_scene_of_a_sound_can_be_played_from_a_server() {
         browser.eval("document.querySelector('audio').error === null && Math.abs(document.querySelector('audio').duration - 2) < 0.01"),
         true
     );
+    browser.asked_only(&serving.url);
+}
+
+/// Models built by hand, `sees` and `hears`, with a picture and two sounds of ten seconds.
+fn models() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for name in ["sees", "hears", "sounds"] {
+        std::fs::create_dir(at(name)).expect("a folder");
+    }
+    planted_sight::plant(&at("sees"));
+    planted_whisper::plant(&at("hears"));
+    std::fs::write(at("white.png"), STANDARD.decode(WHITE).expect("base64")).expect("writable");
+    for name in ["sounds/a.wav", "sounds/b.wav"] {
+        std::fs::write(at(name), planted_whisper::wav(10.0)).expect("writable");
+    }
+    folder
+}
+
+#[test]
+fn the_pages_of_the_program_show_planted_patches_and_seconds() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = models();
+    succeed(folder.path(), &["caption", "sees", "white.png", "--explain", "sees.html"]);
+    succeed(folder.path(), &["transcribe", "hears", "sounds/a.wav", "--explain", "hears.html"]);
+    browser.window(1280, 1000, "light");
+    for (row, (word, (patch_row, column))) in planted_sight::NAMED.iter().enumerate() {
+        browser.open(&folder.path().join("sees.html"), &format!("#view=head&pin={row},0"));
+        let darkest = browser.text(DARKEST);
+        assert!(darkest.starts_with(&format!("{patch_row}, {column}: ")), "{word}: {darkest}");
+    }
+    browser.picture("planted-picture");
+    // Rows 0, 1 and 2 write the language, the task and a timestamp.
+    for (word, (text, seconds)) in planted_whisper::SAID.iter().enumerate() {
+        browser.open(&folder.path().join("hears.html"), &format!("#view=head&pin={},0", 3 + word));
+        let (from, to) = (
+            browser.number("document.getElementById('stretch').dataset.from"),
+            browser.number("document.getElementById('stretch').dataset.to"),
+        );
+        let (first, last) = (seconds.start as f64, seconds.end as f64);
+        assert!(first - 0.1 <= from && from < to && to <= last + 0.1 && to - from > 0.8 * (last - first), "{text}: {from} to {to} s");
+    }
+    browser.picture("planted-sound");
+    browser.was_quiet();
+}
+
+#[test]
+fn a_sound_is_chosen_sent_and_seen_with_its_words() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = models();
+    let serving = Serving::start(folder.path(), &["hears", "--corpus", "sounds"]);
+    browser.window(1280, 1000, "light");
+    browser.visit(&serving.url);
+    browser.wait("document.getElementById('live-file') !== null");
+    browser.choose_file("#live-file", &folder.path().join("sounds/b.wav"));
+    browser.eval("document.getElementById('live-explain').click()");
+    browser.wait("document.getElementById('stretch') !== null");
+    browser.settle();
+    assert_eq!(browser.number("document.getElementById('stretch').dataset.to"), 10.0);
+    let aligned = "[...document.querySelectorAll('label')].some((label) => label.textContent.includes('alignment'))";
+    assert_eq!(browser.eval(aligned), true, "its words were found in time");
+    browser.picture("serve-sound");
     browser.asked_only(&serving.url);
 }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 
-use super::common::{run, seen, shown, succeed};
+use super::common::{page_report, run, seen, shown, succeed};
+use super::planted_sight::{COLUMNS, NAMED, ROWS, STEPS, plant, step};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crosslens-pretrained/tests/golden");
 const TOKENS: usize = 48;
@@ -103,4 +105,94 @@ fn a_processor_of_another_model_is_refused() {
     std::fs::write(&path, text).expect("a processor");
     let shown = seen(folder.path(), &["caption", "sees", "one.png"]);
     assert!(shown.contains("makes pictures of 32 × 24 pixels; its model reads 24 × 24"), "{shown}");
+}
+
+/// Folders with the model that was built by hand, and four pictures.
+fn planted() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for name in ["planted", "pictures"] {
+        std::fs::create_dir(at(name)).expect("a folder");
+    }
+    plant(&at("planted"));
+    for (number, name) in ["a.png", "b.png", "c.png", "d.png"].iter().enumerate() {
+        picture(&at("pictures").join(name), [40, 32], 60 * number as u32);
+    }
+    folder
+}
+
+/// The step that a row of attention looks at most.
+fn most(row: &[f64]) -> usize {
+    (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).expect("weights")
+}
+
+/// In what `attend` writes, in the sentences beside a report, and in a page, each word looks at its patch.
+#[test]
+fn planted_patches_are_found_where_they_were_planted() {
+    let folder = planted();
+    let caption = succeed(folder.path(), &["caption", "planted", "pictures/a.png", "--explain", "page.html"]);
+    assert_eq!(String::from_utf8_lossy(&caption.stdout), "red bus\n");
+    let page = page_report(&folder.path().join("page.html"));
+    let (sample, corpus) = (&page["samples"][0], &page["report"]["corpus"]);
+    assert_eq!(sample["predicted"], json!(["red", "bus", "</s>"]));
+    let scene = &sample["scene"];
+    assert_eq!((&scene["rows"], &scene["columns"], &scene["n_special"]), (&json!(ROWS), &json!(COLUMNS), &json!(1)));
+    // All patches are alike to a model that sees nothing: one code.
+    assert_eq!(corpus["codes"], json!({ "of": "patches", "asked": 64, "found": 1, "seed": 0 }));
+
+    succeed(folder.path(), &["attend", "planted", "--source", "pictures/a.png", "-o", "x.json"]);
+    let attended: Value = serde_json::from_slice(&std::fs::read(folder.path().join("x.json")).expect("a file")).expect("JSON");
+    succeed(folder.path(), &["explain", "planted", "--corpus", "pictures", "--causal", "2", "--save", "report.json"]);
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.path().join("report.json")).expect("a report")).expect("JSON");
+    assert_eq!((&report["sites"][0]["kind"], report["sites"].as_array().map(Vec::len)), (&json!("cross"), Some(2)));
+    let samples = std::fs::read(folder.path().join("report.samples.safetensors")).expect("sentences");
+    let samples = SafeTensors::deserialize(&samples).expect("arrays");
+    let array = samples.tensor("samples.0.sites.0.attention").expect("attention");
+    assert_eq!(array.shape(), [3, STEPS]);
+    let saved: Vec<f64> = array.data().as_chunks::<4>().0.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect();
+    for (row, (word, patch)) in NAMED.iter().enumerate() {
+        let told: Vec<f64> = serde_json::from_value(attended["cross_attentions.0"][0][row].clone()).expect("a row");
+        assert_eq!((most(&told), most(&saved[row * STEPS..][..STEPS])), (step(*patch), step(*patch)), "{word}");
+    }
+    assert!(seen(folder.path(), &["explain", "planted", "--source", "pictures/none.png"]).contains("pictures/none.png"));
+}
+
+#[test]
+fn heads_of_pictures_are_listed_and_compared() {
+    let folder = planted();
+    let heads = ["heads", "planted", "--corpus", "pictures", "--causal-samples", "2", "--bootstrap", "0", "--json"];
+    let heads: Value = serde_json::from_slice(&succeed(folder.path(), &heads).stdout).expect("JSON");
+    assert_eq!(heads["heads"].as_array().map(Vec::len), Some(2), "{heads}");
+    // Three channels of 32 × 40 numbers of four bytes, four pictures.
+    assert_eq!(heads["memory"]["parts"]["sources"], 4 * 4 * 3 * 32 * 40);
+    let noted = shown(&succeed(folder.path(), &["heads", "planted", "--corpus", "pictures", "--causal-samples", "0", "--bootstrap", "0"]));
+    assert!(noted.contains("of which 62 kB are the files themselves"), "{noted}");
+    let compared = ["compare", "planted", "planted", "--corpus", "pictures"];
+    let compared = String::from_utf8_lossy(&succeed(folder.path(), &compared).stdout).into_owned();
+    assert!(compared.contains("0 of 2 heads changed their label"), "{compared}");
+}
+
+/// Models of transformers' with random weights; their tokens are named here.
+#[test]
+fn models_that_read_lines_and_write_captions_do_so() {
+    let folder = folder();
+    for (model, size) in [("vit-trocr", [16, 24]), ("blip", [24, 24])] {
+        let at = folder.path().join(model);
+        std::fs::create_dir(&at).expect("a folder");
+        for name in ["config.json", "generation_config.json", "model.safetensors"] {
+            std::fs::copy(Path::new(GOLDEN).join("vision").join(model).join(name), at.join(name)).expect("a copy");
+        }
+        let text = std::fs::read_to_string(folder.path().join("sees/preprocessor_config.json")).expect("a processor");
+        let mut processor: Value = serde_json::from_str(&text).expect("JSON");
+        processor["size"] = json!({ "height": size[0], "width": size[1] });
+        std::fs::write(at.join("preprocessor_config.json"), processor.to_string()).expect("a processor");
+        std::fs::write(at.join("tokenizer.json"), tokenizer().to_string()).expect("a tokenizer");
+        let line = succeed(folder.path(), &["caption", model, "one.png", "--max-tokens", "6", "--json", "--explain", "page.html"]);
+        let line: Value = serde_json::from_slice(&line.stdout).expect("JSON");
+        let tokens: Vec<usize> = serde_json::from_value(line["tokens"].clone()).expect("tokens");
+        let words: Vec<String> = tokens.iter().filter(|&&token| token > 2).map(|token| format!("w{token}")).collect();
+        assert_eq!(line["text"], words.join(" "), "{model}");
+        let page = page_report(&folder.path().join("page.html"));
+        assert_eq!(page["samples"][0]["predicted"].as_array().map(Vec::len), Some(tokens.len()), "{model}: the page has what was printed");
+    }
 }

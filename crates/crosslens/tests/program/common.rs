@@ -1,7 +1,10 @@
 //! Runs the program as a user would.
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 pub(crate) const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny.toml");
@@ -78,4 +81,14 @@ fn assert_alike_at(path: &str, a: &Value, b: &Value, tolerance: f64, but: &[&str
         }
         _ => assert_eq!(a, b, "{path}"),
     }
+}
+
+/// What a page says of its first report: the report, its sentences and codes.
+pub(crate) fn page_report(page: &Path) -> Value {
+    let html = std::fs::read_to_string(page).expect("a page");
+    let (_, rest) = html.split_once("id=\"crosslens-report-0\">").expect("a report");
+    let packed = STANDARD.decode(rest.split_once("</script>").expect("its end").0).expect("base64");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).expect("gzip");
+    serde_json::from_str(&text).expect("JSON")
 }

@@ -7,6 +7,8 @@ mod explain;
 mod figures;
 mod importing;
 mod languages;
+#[path = "../../../crosslens-pretrained/tests/sight/planted.rs"]
+mod planted_sight;
 #[path = "../../../crosslens-pretrained/tests/speech/planted.rs"]
 #[expect(dead_code, reason = "some of it is for the tests beside it")]
 mod planted_whisper;

@@ -1,9 +1,13 @@
 //! Speech: a Whisper built by hand, whose words and seconds are known, asked in every way.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::common::{run, seen, shown, succeed};
-use super::planted_whisper::{SAID, generation, plant, wav, write};
+use super::common::{page_report, run, seen, shown, succeed};
+use super::planted_whisper::{SAID, generation, noise, plant, plant_listening, wav, write};
+use crosslens_lab::speech::Listening;
+use crosslens_lab::{HeardSoFar, SpeechModel};
+use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 /// A folder with the model `whisper`, the sound `talk.wav` and things that are no sounds.
@@ -150,9 +154,12 @@ fn sounds_are_explained_like_sentences() {
     let words = scene["words"].as_array().expect("words");
     for (text, seconds) in &SAID {
         let word = words.iter().find(|word| word["text"] == *text).unwrap_or_else(|| panic!("{text} among {words:?}"));
-        let start = word["start"].as_f64().expect("seconds");
-        assert!((start - seconds.start as f64).abs() < 0.5, "{word}, {seconds:?}");
+        let near = |field: &str, second: usize| (word[field].as_f64().expect("seconds") - second as f64).abs() < 0.1;
+        assert!(near("start", seconds.start) && near("end", seconds.end), "{word}, {seconds:?}");
     }
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.path().join("report.json")).expect("a report")).expect("JSON");
+    assert_eq!(report["corpus"]["codes"], json!({ "of": "frames", "asked": 64, "found": 1, "seed": 0 }), "all frames are alike here");
+    assert_eq!(report["corpus"].get("warnings"), None);
     succeed(folder.path(), &["report", "report.json", "-o", "page.html"]);
     succeed(folder.path(), &["transcribe", "whisper", "talk.wav", "--explain", "talk.html"]);
     for page in ["page.html", "talk.html"] {
@@ -169,4 +176,174 @@ fn sounds_are_explained_like_sentences() {
     assert!(sums.starts_with("exit 1") && sums.contains("whose codes are found anew"), "{sums}");
     let text = seen(folder.path(), &["explain", "whisper", "--source", "nowhere.wav"]);
     assert!(text.starts_with("exit 1") && text.contains("nowhere.wav"), "{text}");
+}
+
+/// A folder of four sounds, `sounds`, the first of them cut off after so many bytes.
+fn sounds(folder: &Path, n_bytes: usize) {
+    std::fs::create_dir(folder.join("sounds")).expect("a folder");
+    let whole = wav(10.0);
+    for (number, name) in ["a.wav", "b.wav", "c.wav", "d.wav"].iter().enumerate() {
+        let bytes = if number == 0 { &whole[..n_bytes.min(whole.len())] } else { &whole[..] };
+        std::fs::write(folder.join("sounds").join(name), bytes).expect("writable");
+    }
+}
+
+/// German is asked for, though the model would hear English, and its timestamps are written: so says the page.
+#[test]
+fn the_page_explains_what_was_printed() {
+    let folder = folder();
+    for (sound, n_steps) in [("talk.wav", 500), ("long.wav", 1500)] {
+        succeed(folder.path(), &["transcribe", "whisper", sound, "--language", "de", "--explain", "page.html"]);
+        let page = page_report(&folder.path().join("page.html"));
+        let sample = &page["samples"][0];
+        let written: Vec<&str> = sample["predicted"]
+            .as_array()
+            .expect("tokens")
+            .iter()
+            .filter_map(|token| Some(token.as_str()?.trim_start_matches('Ġ')))
+            .collect();
+        assert_eq!(
+            written,
+            ["<|de|>", "<|transcribe|>", "<|0.00|>", "the", "cat", "sat", "down", "<|8.00|>", "<|endoftext|>"],
+            "of a long sound its first window"
+        );
+        assert_eq!(sample["scene"]["n_steps"], n_steps);
+    }
+}
+
+#[test]
+fn words_have_the_same_times_in_the_page_and_in_a_transcript() {
+    let folder = folder();
+    let line: Value =
+        serde_json::from_str(&stdout(folder.path(), &["talk.wav", "--words", "--json", "--explain", "page.html"])).expect("JSON");
+    let page = page_report(&folder.path().join("page.html"));
+    let (told, shown) = (&line["segments"][0]["words"], &page["samples"][0]["scene"]["words"]);
+    assert_eq!((told.as_array().map(Vec::len), shown.as_array().map(Vec::len)), (Some(SAID.len()), Some(SAID.len())), "{shown}");
+    for (word, (text, _)) in SAID.iter().enumerate() {
+        assert_eq!((&told[word]["text"], &shown[word]["text"]), (&json!(text), &json!(text)));
+        for field in ["start", "end"] {
+            let secs = |words: &Value| words[word][field].as_f64().expect("seconds");
+            assert!((secs(told) - secs(shown)).abs() < 0.1, "{text}: {} and {}", told[word], shown[word]);
+        }
+        // Rows 0, 1 and 2 write the language, the task and a timestamp.
+        assert_eq!((&shown[word]["first_row"], &shown[word]["last_row"]), (&json!(3 + word), &json!(3 + word)));
+    }
+    let path = page["samples"][0]["scene"]["path"].as_array().expect("a path").clone();
+    assert!(path.iter().all(|cell| cell[0].as_u64().is_some_and(|row| (3..=7).contains(&row))), "{path:?}");
+}
+
+/// The target is read after the prompt: language, task and no timestamps, four words, the end.
+#[test]
+fn a_target_of_a_sound_is_read_after_its_prompt() {
+    let folder = folder();
+    let arguments = ["attend", "whisper", "--source", "talk.wav", "--target", "the cat sat down", "-o", "told.npz"];
+    let noted = shown(&succeed(folder.path(), &arguments));
+    assert!(noted.contains("cross_attentions.0 [2, 8, 1500]"), "{noted}");
+}
+
+#[test]
+fn the_terms_of_a_sound_are_fitted_on_others() {
+    let folder = folder();
+    sounds(folder.path(), usize::MAX);
+    let attend = ["attend", "whisper", "--source", "talk.wav", "--terms", "-o", "terms.npz"];
+    let refused = seen(folder.path(), &attend);
+    assert!(refused.starts_with("exit 1") && refused.contains("hint: --corpus DIR"), "{refused}");
+    let noted = shown(&succeed(folder.path(), &[&attend[..], &["--corpus", "sounds", "--codes", "4"]].concat()));
+    assert!(noted.contains("terms.cross.0 [2, 9, "), "{noted}");
+}
+
+#[test]
+fn a_sound_that_breaks_off_is_said_wherever_it_is_explained() {
+    let folder = folder();
+    sounds(folder.path(), 160_044);
+    for arguments in [
+        &["heads", "whisper", "--corpus", "sounds", "--causal-samples", "0", "--bootstrap", "0"][..],
+        &["explain", "whisper", "--corpus", "sounds", "--causal", "0"],
+        &["report", "whisper", "--corpus", "sounds", "--causal", "0", "-o", "page.html"],
+        &["attend", "whisper", "--source", "sounds/a.wav", "-o", "cut.npz"],
+        &["transcribe", "whisper", "sounds/a.wav"],
+    ] {
+        let noted = String::from_utf8_lossy(&succeed(folder.path(), arguments).stderr).into_owned();
+        assert!(noted.contains("warning: `sounds/a.wav` breaks off at 5.0 s of the 10.0 s"), "{arguments:?}: {noted}");
+    }
+    let page = page_report(&folder.path().join("page.html"));
+    assert_eq!(page["report"]["corpus"]["warnings"].as_array().map(Vec::len), Some(1));
+}
+
+/// Head 0 follows the words along the sound, head 1 always looks at its first second.
+#[test]
+fn heads_that_follow_the_sound_are_proposed_and_give_times() {
+    let folder = folder();
+    sounds(folder.path(), usize::MAX);
+    let measured = ["--causal-samples", "0", "--bootstrap", "0"];
+    let asked = ["heads", "whisper", "--corpus", "sounds", "--emit", "alignment-heads", "--monotone", "--top", "1"];
+    let proposed: Value = serde_json::from_slice(&succeed(folder.path(), &[&asked[..], &measured].concat()).stdout).expect("JSON");
+    assert_eq!(proposed, json!({ "alignment_heads": [[0, 0]] }));
+    let mut named = generation();
+    named["alignment_heads"] = proposed["alignment_heads"].clone();
+    write(&folder.path().join("whisper"), "generation_config.json", &named);
+    let line: Value = serde_json::from_str(&stdout(folder.path(), &["talk.wav", "--words", "--json"])).expect("JSON");
+    let start = |word: usize| line["segments"][0]["words"][word]["start"].as_f64().expect("seconds");
+    for (word, (text, seconds)) in SAID.iter().enumerate() {
+        assert!((start(word) - seconds.start as f64).abs() < 0.1, "{text}: {line}");
+    }
+}
+
+/// Noise and silence are two kinds of frames, 250 steps of each five seconds, and what follows a sound is silence too. Half of the files
+/// are loud first, half last, so that no position explains what the head that looks at loud frames looks at: their code does.
+#[test]
+fn codes_tell_noise_from_silence_and_are_what_a_head_looks_at() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for name in ["listens", "sounds"] {
+        std::fs::create_dir(at(name)).expect("a folder");
+    }
+    plant_listening(&at("listens"));
+    for (name, loud) in [("a.wav", 0..5), ("b.wav", 5..10), ("c.wav", 0..5), ("d.wav", 5..10)] {
+        std::fs::write(at("sounds").join(name), noise(loud)).expect("writable");
+    }
+    let explain = ["explain", "listens", "--corpus", "sounds", "--codes", "2", "--estimator", "joint", "--causal", "0"];
+    succeed(folder.path(), &[&explain[..], &["--save", "report.json"]].concat());
+    let report: Value = serde_json::from_slice(&std::fs::read(at("report.json")).expect("a report")).expect("JSON");
+    assert_eq!(report["corpus"]["codes"], json!({ "of": "frames", "asked": 2, "found": 2, "seed": 0 }));
+    let samples = std::fs::read(at("report.samples.safetensors")).expect("sentences");
+    let samples = SafeTensors::deserialize(&samples).expect("arrays");
+    for (sample, loud) in [(0, 0..250), (1, 250..500)] {
+        let codes = samples.tensor(&format!("samples.{sample}.source")).expect("codes");
+        let codes: Vec<u32> = codes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        let (noisy, quiet) = (codes[loud.start + 100], codes[1000]);
+        assert_ne!(noisy, quiet);
+        // Where noise begins or ends, a window of the spectrum holds some of both.
+        let is_edge = |step: usize| step.abs_diff(loud.start) < 3 || step.abs_diff(loud.end) < 3;
+        let astray = (0..codes.len()).filter(|&step| !is_edge(step) && codes[step] != if loud.contains(&step) { noisy } else { quiet });
+        assert_eq!(astray.collect::<Vec<_>>(), Vec::<usize>::new());
+    }
+    // By part of the key, whatever the part of the query: position, code, rest.
+    let shares: Vec<Vec<f64>> = serde_json::from_value(report["sites"][1]["shares"]["tables"]["centred"].clone()).expect("a table");
+    let of_key = |part: usize| shares.iter().map(|row| row[part]).sum::<f64>();
+    assert!(of_key(1) > 0.8 && of_key(0) < 0.1, "{shares:?}");
+}
+
+/// Of 70 seconds there are three windows; whoever wants to stop after the first has that one, and knows that it is not all.
+#[test]
+fn whoever_listens_along_hears_of_every_window_and_may_stop() {
+    let folder = folder();
+    let model = SpeechModel::open(&folder.path().join("whisper")).expect("a model");
+    let listen = |most: usize| {
+        let mut told: Vec<(f64, Option<f64>, Vec<String>)> = Vec::new();
+        let mut hear = |heard: HeardSoFar<'_>| {
+            told.push((heard.done_secs, heard.of_secs, heard.new.iter().map(|segment| segment.text.clone()).collect()));
+            if told.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let transcription = model.transcribe(&folder.path().join("long.wav"), &Listening::default(), &mut hear).expect("a transcript");
+        (transcription, told)
+    };
+    let said = vec!["the cat sat down".to_owned()];
+    let (whole, told) = listen(usize::MAX);
+    assert_eq!(told, [30.0, 60.0, 70.0].map(|secs| (secs, Some(70.0), said.clone())));
+    assert!(whole.is_whole && whole.transcript.segments.len() == 3 && whole.transcript.duration == 70.0);
+    let (stopped, told) = listen(1);
+    assert!(!stopped.is_whole && told.len() == 1);
+    assert_eq!((stopped.transcript.segments.len(), stopped.transcript.duration), (1, 30.0));
+    assert_eq!(stopped.first_window, whole.first_window);
 }

@@ -15,14 +15,14 @@ use crate::senses::Sight;
 use crate::stack::{Ending, FeedForward, Layer, NormPlace, Reads, Stack};
 use crate::weights::Weights;
 
-/// The token that begins every caption, where a configuration does not name it.
-const START: u32 = 30522;
-/// The token that ends a caption, likewise: BERT's separator.
-const END: u32 = 102;
+/// What the decoder is like where a configuration does not say, as far as it differs from BERT: `BlipTextConfig` of transformers.
+const DECODER: [(&str, u32); 5] =
+    [("vocab_size", 30524), ("num_attention_heads", 8), ("bos_token_id", 30522), ("sep_token_id", 102), ("pad_token_id", 0)];
 
 pub(in crate::families) fn build(folder: &Path, family: Family, config: &Fields, mut weights: Weights) -> Result<Model, PretrainedError> {
     let half = |field: &str| Ok::<_, PretrainedError>(config.nested(field)?.unwrap_or_else(|| Fields::none(config.path())));
-    let (of_encoder, of_decoder) = (half("vision_config")?, half("text_config")?);
+    let otherwise = DECODER.iter().map(|(field, value)| ((*field).to_owned(), (*value).into())).collect();
+    let (of_encoder, of_decoder) = (half("vision_config")?, half("text_config")?.or(&Fields::of(config.path(), otherwise)));
     if !weights.has("text_decoder.bert.embeddings.word_embeddings.weight") {
         let what = "is `blip`, but its weights are not those of BlipForConditionalGeneration, which writes captions";
         return Err(config.wrong("model_type", what));
@@ -33,14 +33,17 @@ pub(in crate::families) fn build(folder: &Path, family: Family, config: &Fields,
 
     let mut generation = Generation::read(folder, &of_decoder, writer.table.rows())?;
     // Whatever the files say of starts and ends, captions begin and end with the tokens the decoder was trained with.
-    let token = |field: &str, otherwise: u32| Ok::<_, PretrainedError>(of_decoder.tokens(field)?.first().copied().unwrap_or(otherwise));
-    let (start, end) = (token("bos_token_id", START)?, token("sep_token_id", END)?);
-    for (field, token) in [("bos_token_id", start), ("sep_token_id", end)] {
-        let n_words = writer.table.rows();
-        if token as usize >= n_words {
-            return Err(of_decoder.wrong(field, format!("names the token {token}; the model writes {n_words}")));
+    let token = |field: &str| {
+        let (token, n_words) = (of_decoder.tokens(field)?.first().copied(), writer.table.rows());
+        match token.filter(|token| (*token as usize) < n_words) {
+            Some(known) => Ok(known),
+            None => {
+                let named = token.map_or_else(|| "no token".to_owned(), |token| format!("the token {token}"));
+                Err(of_decoder.wrong(field, format!("names {named}; the model writes {n_words}")))
+            }
         }
-    }
+    };
+    let (start, end) = (token("bos_token_id")?, token("sep_token_id")?);
     (generation.start, generation.ends) = (start, vec![end]);
     Ok(model(folder, family, (encoder, writer), generation, weights))
 }
