@@ -21,9 +21,12 @@ fn spread(planted: &Planted, options: &Options, parts: &[&[Recorded]]) -> Explai
     let carried = |totals: &FirstTotals| {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.stats.safetensors");
-        totals.stats(&planted.description).save(&file).expect("written");
-        let stats = Stats::load(&file).expect("read");
-        FirstTotals::from_parts(&planted.description, stats, &totals.averages_json()).expect("whole")
+        let carry = |stats: Stats| {
+            stats.save(&file).expect("written");
+            Stats::load(&file).expect("read")
+        };
+        let (fitted, held_out) = (carry(totals.stats(&planted.description)), totals.held_out_stats(&planted.description).map(carry));
+        FirstTotals::from_parts(&planted.description, fitted, held_out, &totals.averages_json()).expect("whole")
     };
     let mut first = streamed.first(&mut std::iter::empty()).expect("nothing yet");
     for part in parts {

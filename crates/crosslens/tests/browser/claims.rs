@@ -52,6 +52,7 @@ fn unlearnt() -> Entry {
         steps: 900,
         seconds: 1.0,
         folder: "networks/0".into(),
+        shares: None,
     }
 }
 
