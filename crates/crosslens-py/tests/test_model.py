@@ -24,6 +24,7 @@ train = "CORPUS"
 units = "bpe"
 vocabulary = 60
 max_words = 12
+held_out = 2
 
 [network]
 family = "bahdanau"
@@ -76,7 +77,9 @@ def test_a_sentence_is_explained_with_and_without_a_target(model: crosslens.Mode
     written = best.text
     own = model.explain(text, causal=0, progress=False)
     assert own.n_sentences == 1 and own.words(0).source == source
-    assert "<eos>" not in written and [word for word in own.words(0).predicted if word != "<eos>"] == written.split()
+    # A network that has learnt little need not come to an end: what is explained is then as long as targets of the task are.
+    predicted = [word for word in own.words(0).predicted if word != "<eos>"]
+    assert predicted and "<eos>" not in written and written.split()[: len(predicted)] == predicted
     # A target that is given ends where sentences end, even where the model did not come to that.
     once, twice = (model.explain([text] * n, [written] * n, causal=0, progress=False) for n in (1, 2))
     assert twice.n_sentences == 2
@@ -137,7 +140,7 @@ def test_ranks_and_geometry_add_up_too(model: crosslens.Model, tmp_path: Path) -
     np.testing.assert_allclose(values[0], values[1], atol=1e-12)
     assert values[0] not in values[2:], "the worst of both"
     for a, b in zip(merged["geometry"]["frames"], together["geometry"]["frames"], strict=True):
-        np.testing.assert_allclose(a["explained"], b["explained"], atol=1e-9)
+        np.testing.assert_allclose(a["shares"], b["shares"], atol=1e-9)
 
 
 def test_of_a_corpus_the_first_sentences_are_taken(model: crosslens.Model, tmp_path: Path) -> None:

@@ -18,21 +18,22 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def at_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     made = Terminal()
     monkeypatch.setattr(sys, "stderr", made)
     return made
 
 
-def test_without_tqdm_a_terminal_has_a_line(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, model: crosslens.Model) -> None:
+def test_without_tqdm_a_terminal_has_a_line(monkeypatch: pytest.MonkeyPatch, model: crosslens.Model) -> None:
+    terminal = at_terminal(monkeypatch)
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     model.explain(n_sentences=70, causal=0)
     assert "\rfitting: 70 of 70" in terminal.getvalue() and terminal.getvalue().endswith("splitting: 70 of 70   \n")
 
 
-def test_tqdm_draws_one_bar_for_each_part_of_the_work(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, model: crosslens.Model) -> None:
+def test_tqdm_draws_one_bar_for_each_part_of_the_work(monkeypatch: pytest.MonkeyPatch, model: crosslens.Model) -> None:
+    terminal = at_terminal(monkeypatch)
     bars: list[Any] = []
 
     class Tqdm:

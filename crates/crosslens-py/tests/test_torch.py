@@ -65,6 +65,36 @@ def test_whisper_s_frames_are_explained() -> None:
         np.testing.assert_allclose(a, b.numpy(), atol=1e-5)
 
 
+def test_whisper_s_shares_are_those_of_the_native_loader(tmp_path: Path) -> None:
+    (tmp_path / "whisper").mkdir()
+    model, paths, heard = made.listening(tmp_path / "whisper", 4)
+    said = ["w1 w2 w3 w4", "w2 w2", "w9 w1 w7", "w5 w4 w3 w2 w1"]
+    (tmp_path / "sounds.tsv").write_text("".join(f"{path.name}\t{text}\n" for path, text in zip(paths, said, strict=True)))
+    native = crosslens.load(tmp_path / "whisper").explain(corpus=tmp_path / "sounds.tsv", causal=0, progress=False)
+    words = [native.words(sample) for sample in range(4)]
+    assert all(len(found.fed) >= len(text.split()) for found, text in zip(words, said, strict=True))
+
+    # Frames have no tokens: the native loader's codes stand for them on both sides.
+    names = sorted({name for found in words for name in found.source})
+    codes = torch.tensor([[names.index(name) for name in found.source] for found in words])
+    numbers = {name: place for place, name in enumerate([*made.WORDS, "</s>", "<s>"])}
+    longest = max(len(found.fed) for found in words)
+    fed = torch.full((4, longest), numbers["</s>"])
+    for row, found in zip(fed, words, strict=True):
+        row[: len(found.fed)] = torch.tensor([numbers[name] for name in found.fed])
+    lengths = torch.tensor([len(found.fed) for found in words])
+    mask = torch.arange(longest)[None] < lengths[:, None]
+
+    def read(given: Any) -> crosslens.torch.Batch:
+        return crosslens.torch.Batch(codes, given["decoder_input_ids"], target_mask=mask, source_names=names)
+
+    explained = crosslens.torch.explain(model, [{"input_features": heard, "decoder_input_ids": fed}], read=read)
+    np.testing.assert_allclose(explained.shares, native.shares, atol=1e-4)
+    np.testing.assert_allclose(explained.attentions, native.attentions, atol=1e-4)
+    with pytest.raises(crosslens.ExplainError, match="reads sounds or pictures"):
+        crosslens.load(tmp_path / "whisper").fit(corpus=tmp_path / "sounds.tsv", progress=False)
+
+
 def pairs(n: int, full: bool = False) -> list[dict[str, Any]]:
     torch.manual_seed(5)
     calls = []
@@ -260,7 +290,7 @@ def test_the_geometry_of_states_is_had_and_what_is_not_is_refused(tmp_path: Path
     theirs = crosslens.load(tmp_path / "recording").explain(geometry=True, progress=False).report["geometry"]
     assert ours is not None and len(ours["frames"]) == len(theirs["frames"]) > 0
     for a, b in zip(ours["frames"], theirs["frames"], strict=True):
-        np.testing.assert_allclose(a["explained"], b["explained"], atol=1e-6)
+        np.testing.assert_allclose(a["shares"], b["shares"], atol=1e-6)
     for name in ("causal", "rerun", "samples"):
         with pytest.raises(crosslens.ConfigError, match=f"`{name}` is no option"):
             crosslens.torch.explain(model, batches, **{name: 1})

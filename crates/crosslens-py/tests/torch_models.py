@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import wave
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,41 @@ def whisper() -> Any:
         eos_token_id=2, decoder_start_token_id=1,
     )  # fmt: skip
     return transformers.WhisperForConditionalGeneration(config).eval()
+
+
+def listening(folder: Path, n_sounds: int) -> tuple[Any, list[Path], Any]:
+    """A Whisper in a folder, some sounds beside it, and what it hears of them. Its words come before its special tokens, as is the custom."""
+    torch.manual_seed(13)
+    end, begin = len(WORDS), len(WORDS) + 1
+    made = Tokenizer(models.WordLevel({name: place for place, name in enumerate([*WORDS, "</s>", "<s>"])}, unk_token="w0"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    config = transformers.WhisperConfig(
+        vocab_size=begin + 1, num_mel_bins=80, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_source_positions=1500, max_target_positions=20,
+        pad_token_id=end, bos_token_id=begin, eos_token_id=end, decoder_start_token_id=begin, suppress_tokens=None, begin_suppress_tokens=None,
+    )  # fmt: skip
+    model: Any = transformers.WhisperForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 2 and "embed_positions" not in name:
+                parameter.normal_(0, 0.4)
+    model.save_pretrained(folder)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>", bos_token="<s>").save_pretrained(folder)
+
+    paths, waves = [], []
+    seconds = torch.arange(16_000 * 2) / 16_000
+    for number in range(n_sounds):
+        tones = [torch.sin(2 * torch.pi * pitch * (number + 1) * seconds) for pitch in (110, 290, 730)]
+        samples = (8_000 * sum(tone * torch.sin((place + 1 + number) * seconds) for place, tone in enumerate(tones))).short().numpy()
+        paths.append(folder.parent / f"{number}.wav")
+        with wave.open(str(paths[-1]), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(16_000)
+            file.writeframes(samples.tobytes())
+        waves.append(samples / 32_768)
+    heard = transformers.WhisperFeatureExtractor()(waves, sampling_rate=16_000, return_tensors="pt").input_features
+    return model, paths, heard
 
 
 def joined(decoder: str) -> Any:

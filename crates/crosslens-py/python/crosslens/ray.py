@@ -53,17 +53,16 @@ def explain(
     if min(rows, batch_size, workers) < 1:
         raise ArrayError("a block has at least one row, and so has a batch; there is at least one worker")
     refuse(options, NOT_SPREAD, "crosslens.ray.explain")
-    job = ray.put(
-        {
-            "make": make,
-            "arguments": make_arguments,
-            "batch_size": batch_size,
-            "options": {**options, "keep": 0, "n_threads": int(max(1, num_cpus))},
-            "device": "cuda" if num_gpus > 0 else None,
-        }
-    )
+    job = {
+        "make": make,
+        "arguments": make_arguments,
+        "batch_size": batch_size,
+        "options": {**options, "keep": 0, "n_threads": int(max(1, num_cpus))},
+        "device": "cuda" if num_gpus > 0 else None,
+    }
     # A worker that dies is started again, and what it was at is asked of it again, however often that happens.
-    worker = _Worker.options(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1)
+    actors: Any = _Worker
+    worker = actors.options(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1)
     first: list[Any] = []
 
     def sums(worker: Any, block: Any, number: int) -> Any:
@@ -79,8 +78,8 @@ def explain(
     split = _reduced(
         dataset,
         rows,
-        [worker.remote(job, described, summed) for _ in range(workers)],
-        lambda worker, block, number: worker.shares.remote(block, number),
+        [worker.remote(job) for _ in range(workers)],
+        lambda worker, block, number: worker.shares.remote(described, summed, block, number),
         lambda *pair: _merge_second.remote(described, *pair),
     )
     description, how = _rebuilt(ray.get(described))
@@ -94,7 +93,8 @@ def _reduced(dataset: ray.data.Dataset, rows: int, workers: list[Any], run: Call
     Totals of neighbours are added as soon as there are two of as many blocks each, as in a binary counter: at any time the driver has
     references to a few totals, not to all of them.
     """
-    free, busy = list(workers), {}
+    free = list(workers)
+    busy: dict[Any, Any] = {}
     tree: list[tuple[int, Any]] = []
     number = 0
     for block, n_rows in _blocks(dataset, rows):
@@ -139,11 +139,11 @@ def _blocks(dataset: ray.data.Dataset, rows: int) -> Iterator[tuple[Any, int]]:
 class _Worker:
     """Runs the model over blocks: for sums, or, where the sums of all are known, for share totals."""
 
-    def __init__(self, job: Any, described: Any = None, summed: Any = None) -> None:
+    def __init__(self, job: Any) -> None:
         self._job = job
         self._model: Any = None
         self._recorder: Any = None
-        self._first = None if described is None else _native.First.from_parts(*_rebuilt(described), *summed)
+        self._first: _native.First | None = None
 
     @ray.method(num_returns=2)
     def sums(self, block: Any, number: int, is_asked: bool) -> tuple[Any, Any]:
@@ -153,8 +153,10 @@ class _Worker:
             self._run(block)
         return recorder._described() if is_asked else None, recorder._parts()
 
-    def shares(self, block: Any, number: int) -> str:
-        """The share totals of the same block."""
+    def shares(self, described: Any, summed: Any, block: Any, number: int) -> str:
+        """The share totals of the same block, under the sums of all."""
+        if self._first is None:
+            self._first = _native.First.from_parts(*_rebuilt(described), *summed)
         recorder = self._ready()
         with recorder._second_of(self._first, number):
             self._run(block)
