@@ -216,7 +216,7 @@ fn tokenizer() -> Value {
         "post_processor": null,
         "decoder": { "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true },
         "model": { "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": "", "end_of_word_suffix": "",
-                   "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary(), "merges": [] }
+                   "fuse_unk": false, "byte_fallback": false, "ignore_merges": true, "vocab": vocabulary(), "merges": [] }
     })
 }
 

@@ -319,7 +319,7 @@ fn codes_tell_noise_from_silence_and_are_what_a_head_looks_at() {
         assert_eq!(astray.collect::<Vec<_>>(), Vec::<usize>::new());
     }
     // By part of the key, whatever the part of the query: position, code, rest.
-    let shares: Vec<Vec<f64>> = serde_json::from_value(report["sites"][1]["shares"]["tables"]["centred"].clone()).expect("a table");
+    let shares: Vec<Vec<f64>> = serde_json::from_value(report["sites"][1]["shares"]["centred"].clone()).expect("a table");
     let of_key = |part: usize| shares.iter().map(|row| row[part]).sum::<f64>();
     assert!(of_key(1) > 0.8 && of_key(0) < 0.1, "{shares:?}");
 }
