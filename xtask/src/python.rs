@@ -43,7 +43,7 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     // The step before has built the program, where all steps are run; else the tests that need it say that it is missing.
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("debug").join(format!("crosslens{}", env::consts::EXE_SUFFIX));
-    light.run(root, &["-m", "pytest"], &[(PROGRAM, &program.to_string_lossy())])?;
+    light.run(root, &["-m", "pytest"], &[(PROGRAM, &*program.to_string_lossy())])?;
     light.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens"), &format!("{FOLDER}/tests")], &[])?;
     light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
 
