@@ -17,6 +17,8 @@ const FOLDER: &str = "crates/crosslens-py";
 const OLDEST: (u32, u32) = (3, 10);
 /// Tells the tests that nothing heavy may be missing; tests/conftest.py reads it.
 const HEAVY: &str = "CROSSLENS_HEAVY";
+/// Names the program to the tests that hold its files against Python's.
+const PROGRAM: &str = "CROSSLENS_PROGRAM";
 /// What the heavy environment is for; the light one leaves them out.
 const HEAVY_TESTS: [&str; 3] = ["test_torch.py", "test_jax.py", "test_ray.py"];
 
@@ -41,7 +43,10 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     };
     let wheel = light.build(root)?;
     light.install(&wheel)?;
-    light.run(root, &["-m", "pytest"], &[])?;
+    // The step before has built the program, where all steps are run; else the tests that need it say that it is missing.
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let program = target.join("debug").join(format!("crosslens{}", env::consts::EXE_SUFFIX));
+    light.run(root, &["-m", "pytest"], &[(PROGRAM, &*program.to_string_lossy())])?;
     light.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens"), &format!("{FOLDER}/tests")], &[])?;
     light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crosslens_lab::analysis::explain::{ExplainError, SaveError, TotalsError};
+use crosslens_lab::analysis::explain::{ExplainError as Explain, SaveError, TotalsError};
 use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::{FitError as Fit, MergeError as Merge, Mismatch, RecordingError as Recording, StatsError};
 use crosslens_lab::reproduce::ReproduceError as Reproduce;
@@ -22,7 +22,7 @@ create_exception!(crosslens, ArrayError, CrosslensError, "Arrays that do not fit
 create_exception!(crosslens, SentenceError, CrosslensError, "Sentences a model cannot read, or too few of them.");
 create_exception!(crosslens, FitError, CrosslensError, "Sums that no components can be fitted from.");
 create_exception!(crosslens, MergeError, CrosslensError, "Sums or explanations that do not belong together.");
-create_exception!(crosslens, ExplainError_, CrosslensError, "An explanation that cannot be had.");
+create_exception!(crosslens, ExplainError, CrosslensError, "An explanation that cannot be had.");
 create_exception!(crosslens, ConfigError, CrosslensError, "A configuration or an option that makes no sense.");
 create_exception!(crosslens, TrainError, CrosslensError, "Training that failed.");
 create_exception!(crosslens, ReproduceError, CrosslensError, "Claims that could not be tested.");
@@ -36,7 +36,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SentenceError", py.get_type::<SentenceError>())?;
     module.add("FitError", py.get_type::<FitError>())?;
     module.add("MergeError", py.get_type::<MergeError>())?;
-    module.add("ExplainError", py.get_type::<ExplainError_>())?;
+    module.add("ExplainError", py.get_type::<ExplainError>())?;
     module.add("ConfigError", py.get_type::<ConfigError>())?;
     module.add("TrainError", py.get_type::<TrainError>())?;
     module.add("ReproduceError", py.get_type::<ReproduceError>())
@@ -71,7 +71,7 @@ impl Failure {
     }
 
     pub(crate) fn explain(what: impl Into<String>) -> Self {
-        Self(ExplainError_::new_err(what.into()))
+        Self(ExplainError::new_err(what.into()))
     }
 
     pub(crate) fn merge(what: impl Into<String>) -> Self {
@@ -121,7 +121,7 @@ raised_as! {
     Merge => MergeError,
     Mismatch => MergeError,
     TotalsError => MergeError,
-    ExplainError => ExplainError_,
+    Explain => ExplainError,
     Config => ConfigError,
     Reproduce => ReproduceError,
 }

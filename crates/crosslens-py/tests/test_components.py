@@ -187,4 +187,9 @@ def test_other_failures_have_their_own_exceptions(tmp_path: Path) -> None:
     (tmp_path / "bad.stats.safetensors").write_bytes(b"\xff" * 64)
     with pytest.raises(crosslens.FileError, match="bad"):
         crosslens.Components.load(tmp_path / "bad.stats.safetensors")
-    assert issubclass(crosslens.FitError, crosslens.CrosslensError)
+    kinds = [kind for name, kind in vars(crosslens).items() if name.endswith("Error")]
+    assert len(kinds) == 11 and all(issubclass(kind, crosslens.CrosslensError) for kind in kinds)
+    for kind in kinds:
+        # From process to process each stays what it is.
+        again = pickle.loads(pickle.dumps(kind("why")))
+        assert type(again) is kind and again.args == ("why",) and getattr(crosslens, kind.__name__) is kind

@@ -18,15 +18,16 @@ fn options() -> Options {
 /// Both passes over parts of the corpus, each part carried over as text and bytes, as between machines.
 fn spread(planted: &Planted, options: &Options, parts: &[&[Recorded]]) -> Explained {
     let streamed = Streamed { description: &planted.description, options };
-    let carried = |totals: &FirstTotals| {
+    let through_a_file = |stats: Stats| {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.stats.safetensors");
-        let carry = |stats: Stats| {
-            stats.save(&file).expect("written");
-            Stats::load(&file).expect("read")
-        };
-        let (fitted, held_out) = (carry(totals.stats(&planted.description)), totals.held_out_stats(&planted.description).map(carry));
-        FirstTotals::from_parts(&planted.description, fitted, held_out, &totals.averages_json()).expect("whole")
+        stats.save(&file).expect("written");
+        Stats::load(&file).expect("read")
+    };
+    let carried = |totals: &FirstTotals| {
+        let stats = through_a_file(totals.stats(&planted.description));
+        let held_out = totals.held_out_stats(&planted.description).map(through_a_file);
+        FirstTotals::from_parts(&planted.description, stats, held_out, &totals.averages_json()).expect("whole")
     };
     let mut first = streamed.first(&mut std::iter::empty()).expect("nothing yet");
     for part in parts {
@@ -73,6 +74,38 @@ fn a_corpus_in_parts_is_explained_as_the_whole() {
     // Sums in another order move components, which are kept in f32, by their rounding.
     assert_alike(&spread(&planted, &options, &[one, two, three]), &whole, 2e-6);
     assert_alike(&spread(&planted, &options, &[&planted.sentences]), &whole, 1e-12);
+}
+
+#[test]
+fn halves_of_a_corpus_in_parts_are_those_of_the_whole() {
+    let (planted, options) = (planted(), Options { held_out: true, ..options() });
+    let (one, rest) = planted.sentences.split_at(40);
+    assert_alike(&spread(&planted, &options, &[one, rest]), &planted.explain(&options), 2e-6);
+}
+
+/// How much each axis explains, of every frame.
+fn axes(explained: &Explained) -> Vec<f64> {
+    let geometry = explained.report.geometry.as_ref().expect("it was asked for");
+    geometry.frames.iter().flat_map(|frame| frame.shares.clone()).collect()
+}
+
+#[test]
+fn the_geometry_of_parts_adds_up() {
+    let (planted, options) = (planted(), Options { geometry: true, ..options() });
+    let streamed = Streamed { description: &planted.description, options: &options };
+    let (one, rest) = planted.sentences.split_at(40);
+    let mut first = streamed.first(&mut std::iter::once(one.to_vec())).expect("sums");
+    first.merge(&streamed.first(&mut std::iter::once(rest.to_vec())).expect("sums")).expect("the same streams");
+    let second = streamed.second(&first, None, &mut std::iter::once(planted.sentences.clone())).expect("shares");
+    let (parts, whole) = (axes(&streamed.conclude(first, None, second).expect("an explanation")), axes(&planted.explain(&options)));
+    assert!(!whole.is_empty() && parts.len() == whole.len());
+    assert!(parts.iter().zip(&whole).all(|(a, b)| (a - b).abs() < 1e-9), "{parts:?} and {whole:?}");
+
+    let plain = Options { geometry: false, ..options.clone() };
+    let without = Streamed { options: &plain, ..streamed };
+    let mut asked = streamed.first(&mut std::iter::empty()).expect("nothing yet");
+    let differ = TotalsError::Differ { what: "whether the geometry is asked for" };
+    assert_eq!(asked.merge(&without.first(&mut std::iter::empty()).expect("nothing yet")), Err(differ));
 }
 
 #[test]
