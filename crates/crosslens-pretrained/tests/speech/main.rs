@@ -3,4 +3,5 @@
 mod beeps;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod planted;
+mod shapes;
 mod whisper;

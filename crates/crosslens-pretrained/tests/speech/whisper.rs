@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crosslens_analysis::timing::Segment;
-use crosslens_pretrained::audio::SoundFile;
+use crosslens_pretrained::audio::{SoundFile, Windows};
 use crosslens_pretrained::speech::{Listening, Speech, SpeechError, SpeechTokens, Task};
 use serde_json::json;
 
@@ -159,4 +159,21 @@ fn other_models_and_other_ears_are_refused() {
     planted::write(folder.path(), "preprocessor_config.json", &json!({ "feature_size": 128 }));
     let found = refused(folder.path(), &Listening::default());
     assert!(found.contains("is not what the model") && found.ends_with("3000 frames of 80 mels"), "{found}");
+}
+
+/// What the convolutions make of a frame is above 0 where there is noise and below where there is silence.
+#[test]
+fn a_model_that_listens_tells_noise_from_silence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    planted::plant_listening(folder.path());
+    let path = folder.path().join("sound.wav");
+    std::fs::write(&path, planted::noise(0..5)).expect("writable");
+    let speech = Speech::open(folder.path()).expect("a model");
+    let mut windows = Windows::over(SoundFile::open(&path).expect("a sound"));
+    let signal = speech.signal(windows.window().expect("a sound").expect("ten seconds of it"));
+    let (rows, d) = speech.model().sensed(&signal).expect("frames");
+    let loudest = |step: usize| rows[step * d..(step + 1) * d].iter().copied().fold(f32::MIN, f32::max);
+    let is_loud = |step: &usize| loudest(*step) > 0.1;
+    assert_eq!((5..245).filter(is_loud).count(), 240);
+    assert_eq!((255..1500).filter(is_loud).count(), 0);
 }
