@@ -1,7 +1,7 @@
 //! The Python package: built as a wheel, installed into environments of its own, tested and type-checked there.
 //!
 //! Environments are kept in the user's cache folder and made anew when their list of packages changes. The light one has NumPy and what
-//! tests need; the heavy one PyTorch, transformers, JAX and Ray, some gigabytes, unless that is not wanted.
+//! tests need; the heavy one PyTorch, transformers, JAX and Ray, some gigabytes, where that is wanted.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -51,7 +51,7 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
 
     if !wanted.heavy {
-        return Ok(not_tested("--without heavy was asked for"));
+        return Ok(not_tested("they are tested by `cargo xtask python`, or `cargo xtask test --with heavy`"));
     }
     match Environment::ensure(root, &python, "heavy", wanted.offline)? {
         Ok(heavy) => {

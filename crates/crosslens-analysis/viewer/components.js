@@ -229,6 +229,8 @@ class Cloud {
       context.lineTo(x1, y1);
       context.stroke();
       context.fillStyle = scheme.muted;
+      // The canvas remembers how the last picture's names were set.
+      context.textBaseline = "alphabetic";
       context.fillText(`axis ${axis + 1}: ${percent(share)}`, Math.min(x1 + 4, this.width - 78), Math.max(12, y1 - 4));
     });
   }

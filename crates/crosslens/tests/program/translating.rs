@@ -152,7 +152,7 @@ fn a_line_that_cannot_be_translated_is_named() {
     let folder = folder.path();
     let lines: String = (0..60).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
     fs::write(folder.join("pairs.tsv"), lines).expect("a file");
-    let toml = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 10\n[network]\nfamily = 'luong'\nhidden = 8\n\
+    let toml = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 10\n[network]\nfamily = 'luong'\nscore = 'general'\nhidden = 8\n\
                 inputs = { kind = 'embedding', size = 8 }\n[training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n";
     fs::write(folder.join("run.toml"), toml).expect("a file");
     succeed(folder, &["train", "run.toml", "--out", "run", "--quiet"]);
@@ -238,7 +238,7 @@ fn a_full_disk_leaves_the_run_on_a_corpus_as_it_was() {
         ("unigram.toml --out run --overwrite".to_owned(), 64, "checkpoint.safetensors"),
         ("words.toml --out run --overwrite".to_owned(), 64, "checkpoint.safetensors"),
         (format!("'{tiny}' --out run --overwrite"), 16, "checkpoint.safetensors"),
-        ("unigram.toml --seed 9 --out run --overwrite".to_owned(), 0, "tokenizer.json"),
+        ("unigram.toml --seed 9 --out run --overwrite".to_owned(), 0, "run.toml"),
     ] {
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec '{program}' train {arguments} --threads 1");
         let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
@@ -315,7 +315,7 @@ fn every_kind_of_corpus_is_trained_on() {
     fs::write(installed.join("program.mo"), &catalogue).expect("a file");
     for (number, corpus) in ["pairs.jsonl", "a.en,b.fr", "pairs.po", "old.tsv", "pairs.mo", "gettext:qq_TEST"].into_iter().enumerate() {
         let toml = format!(
-            "[task]\nname = 'corpus'\ntrain = '{corpus}'\nheld_out = 5\n[network]\nfamily = 'luong'\nhidden = 8\n\
+            "[task]\nname = 'corpus'\ntrain = '{corpus}'\nheld_out = 5\n[network]\nfamily = 'luong'\nscore = 'general'\nhidden = 8\n\
              inputs = {{ kind = 'embedding', size = 8 }}\n[training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n"
         );
         fs::write(folder.join("run.toml"), toml).expect("a file");
@@ -358,7 +358,7 @@ fn what_was_left_out_is_said_with_its_lines() {
     lines[6] = "only one side".into();
     lines[8] = lines[0].clone();
     fs::write(folder.join("pairs.tsv"), lines.join("\n") + "\n").expect("a file");
-    let toml = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 5\n[network]\nfamily = 'luong'\nhidden = 8\n\
+    let toml = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 5\n[network]\nfamily = 'luong'\nscore = 'general'\nhidden = 8\n\
                 inputs = { kind = 'embedding', size = 8 }\n[training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n";
     fs::write(folder.join("run.toml"), toml).expect("a file");
     let says = "38 pairs kept; 1 one-sided (line 7); 1 duplicate (line 9)";
