@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// Folders that work leaves in a clone; they are no part of the repository.
-const MADE: [&str; 3] = ["target", "runs", "crosslens-demo"];
+const MADE: [&str; 4] = ["target", "runs", "crosslens-demo", "crosslens-reproduction"];
 
 /// Fails if a page links to or names a file that is not there.
 pub(crate) fn check(root: &Path) -> Result<()> {

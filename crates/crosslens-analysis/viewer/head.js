@@ -453,7 +453,9 @@ class HeadView {
   corpus() {
     const names = { temporal: "position alone", "temporal+bias": "position with its bias", input: "token alone", residual: "the rest alone", "temporal+input": "position and token", "temporal+input+bias": "position and token with bias", "no-temporal": "all but position × position", uniform: "the same weight everywhere", average: "the average attention" };
     const isRun = Object.values(this.site.rebuilt).some((rebuilt) => (rebuilt.accuracy ?? null) !== null);
-    const rows = Object.entries(names).filter(([name]) => this.site.rebuilt[name]).map(([name, text]) => {
+    // Subsets that were asked for come last, under their own names.
+    const chosen = Object.keys(this.site.rebuilt).filter((name) => !(name in names)).map((name) => [name, name]);
+    const rows = [...Object.entries(names), ...chosen].filter(([name]) => this.site.rebuilt[name]).map(([name, text]) => {
       const rebuilt = this.site.rebuilt[name];
       return [text, percent(rebuilt.argmax), number(rebuilt.tv, 3), ...(isRun ? [percent(rebuilt.accuracy, 1)] : [])];
     });

@@ -7,7 +7,7 @@ use crosslens_analysis::timing::TokenTimes;
 use crosslens_analysis::{Recorded, Signal, SiteKind, Token};
 use crosslens_pretrained::audio::{HOP, LogMel, SAMPLE_RATE, SoundFile, Windows};
 use crosslens_pretrained::picture::{Picture, Processor};
-use crosslens_pretrained::speech::{AlignmentHeads, SpeechError, row_times};
+use crosslens_pretrained::speech::{AlignmentHeads, row_times};
 use crosslens_pretrained::{Grid, PretrainedError};
 
 use crate::signals::{Organ, Senses, SignalError};
@@ -56,7 +56,7 @@ impl PretrainedModel {
         let n_frames = window.n_real.div_ceil(HOP);
         let seconds = |samples: usize| samples as f64 / f64::from(SAMPLE_RATE);
         let written = sentence.target.as_ref().unwrap_or(&sentence.predicted);
-        let said = self.said(written, sentence.source.len(), attention, n_steps)?;
+        let said = self.said(written, sentence.source.len(), attention, n_steps);
         let (mut words, mut path) = (Vec::new(), Vec::new());
         if let Some(said) = &said {
             words = self.words(written, said, seconds(window.n_real));
@@ -80,24 +80,17 @@ impl PretrainedModel {
         Ok(Scene::Picture { png: picture.to_png(), n_special: special, rows, columns })
     }
 
-    /// When each row of text was said, by the heads that follow the sound, as `transcribe --words` finds it; nothing without text. The row
-    /// after the last says when that ended, where there is one.
-    fn said(
-        &self,
-        written: &[Token],
-        n_frames: usize,
-        attention: &[Vec<f32>],
-        n_real: usize,
-    ) -> Result<Option<Said>, PretrainedModelError> {
+    /// When each row of text was said, by the heads that follow the sound, as `transcribe --words` finds it; nothing without text, or where
+    /// the model's files name heads that it does not have. The row after the last says when that ended, where there is one.
+    fn said(&self, written: &[Token], n_frames: usize, attention: &[Vec<f32>], n_real: usize) -> Option<Said> {
         let mut rows: Vec<usize> = (0..written.len()).filter(|&row| self.is_text(written[row])).collect();
-        let Some(&last) = rows.last() else { return Ok(None) };
+        let &last = rows.last()?;
         rows.extend((last + 1 < written.len()).then_some(last + 1));
-        let follows = AlignmentHeads::of(self.model()).map_err(Box::new)?.heads;
+        let follows = AlignmentHeads::of(self.model()).ok()?.heads;
         let sites = self.description().sites.iter().zip(attention);
         let followed = sites.filter(|(site, _)| site.kind == SiteKind::Cross && follows.contains(&(site.layer, site.head)));
         let heads: Vec<&Vec<f32>> = followed.map(|(_, weights)| weights).collect();
-        let times = row_times(&heads, n_frames, &rows, n_real).map_err(|error| Box::new(SpeechError::Timing(error)))?;
-        Ok(Some(Said { rows, times }))
+        row_times(&heads, n_frames, &rows, n_real).ok().map(|times| Said { rows, times })
     }
 
     /// Words of what was written, row by row, with their times.

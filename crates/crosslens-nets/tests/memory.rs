@@ -50,8 +50,9 @@ fn a_step_keeps_its_memory() {
         for feeding in [Feeding::Forced, Feeding::Free] {
             let mut training = Training::new(&config, feeding, 1);
             training.step();
-            let allocated = allocated_by(|| (0..10).for_each(|_| training.step()));
-            assert_eq!(allocated, 0, "bytes in ten steps of {config:?} {feeding:?}");
+            // The least of some rounds: the thread that runs the tests may say something between.
+            let allocated = (0..3).map(|_| allocated_by(|| (0..10).for_each(|_| training.step()))).min();
+            assert_eq!(allocated, Some(0), "bytes in ten steps of {config:?} {feeding:?}");
         }
     }
 }

@@ -151,7 +151,6 @@ proptest! {
     }
 }
 
-/// Every word twice at every step: `c·N = n·m`, so time and token are not entangled.
 /// Token 7 stands at step 1 only, twice, among others there; token 9 alone makes step 0.
 /// μ[1] = (1 + 3 + 8)/3 = 4, so χ[7] = (1 + 3)/2 − 4 = −2 and χ[8] = 8 − 4; the start's χ is 0 and its step has all of it.
 #[test]
@@ -177,6 +176,7 @@ fn too_many_steps_are_refused() {
     assert_eq!(sums.fit::<f64>(Estimator::Paper, Shrinkage::None).expect("means").components.n_steps(), MAX_STEPS + 1);
 }
 
+/// Every word twice at every step: `c·N = n·m`, so time and token are not entangled.
 #[test]
 fn on_balanced_data_both_estimators_agree() {
     let mut all = Vec::new();

@@ -58,7 +58,7 @@ impl Samples {
         let losses: Vec<Option<f64>> = file.json("losses")?;
         let visible: Vec<String> = file.json("visible")?;
         let mut distances: Vec<Vec<f64>> = file.json("distances")?;
-        distances.truncate(n_samples);
+        distances.truncate(file.n_samples.min(n_samples));
         let mut scenes = file.json::<Vec<Option<Outline>>>("scenes")?.into_iter();
         let mut sentences = Vec::new();
         for number in 0..file.n_samples.min(n_samples) {

@@ -385,7 +385,7 @@ fn add_average(
 /// What the second pass found at one site.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SiteTotals {
-    /// They follow from the site.
+    /// They follow from the site and the options.
     #[serde(skip)]
     pub(super) variants: Vec<Variant>,
     pub(super) by_step: Vec<ShareTally>,
@@ -423,9 +423,9 @@ impl SecondTotals {
         (self.losses.1 > 0.0).then(|| self.losses.0 / self.losses.1)
     }
 
-    /// Refuses a list of the worst sentences with nothing in it.
+    /// Refuses a list by losses where there are none.
     pub(super) fn check_ranked(&self, options: &Options) -> Result<(), ExplainError> {
-        match options.rank.filter(|_| self.ranked.is_empty() && self.n_sentences > 0) {
+        match options.rank.filter(|&by| by == Rank::Loss && self.ranked.is_empty() && self.loss().is_none() && self.n_sentences > 0) {
             Some(by) => Err(ExplainError::Rank { by: by.name(), why: "no sentence has a loss, which needs a target" }),
             None => Ok(()),
         }

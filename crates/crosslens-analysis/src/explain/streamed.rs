@@ -254,7 +254,8 @@ impl SecondTotals {
 impl super::passes::SiteTotals {
     fn is_like(&self, other: &Self) -> bool {
         let like = |(own, other): (&crate::ShareTally, &crate::ShareTally)| own.is_like(other);
-        self.closeness.len() == other.closeness.len()
+        self.variants == other.variants
+            && self.closeness.len() == other.closeness.len()
             && self.by_step.iter().zip(&other.by_step).all(like)
             && self.resampled.len() == other.resampled.len()
             && self.resampled.iter().zip(&other.resampled).all(|(own, other)| own.0.is_like(&other.0) && own.1.len() == other.1.len())

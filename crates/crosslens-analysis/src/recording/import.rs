@@ -219,6 +219,10 @@ impl Import {
         let Some(lowest) = self.number(POSITION_BIAS_LOWEST)? else {
             return if arrays.has(POSITION_BIAS) { Err(missing(arrays, POSITION_BIAS_LOWEST)) } else { Ok(None) };
         };
+        if lowest.fract() != 0.0 {
+            let what = format!("`{POSITION_BIAS_LOWEST}` is {lowest}, not a whole number");
+            return Err(RecordingError::Damaged { path: arrays.path().to_owned(), what });
+        }
         let [_, n_distances] = arrays.shape(POSITION_BIAS, &Dtype::FLOATS)?;
         arrays.expect(POSITION_BIAS, &Dtype::FLOATS, [self.n_heads, n_distances])?;
         let values = arrays.numbers(POSITION_BIAS, head * n_distances)?.take(n_distances)?;

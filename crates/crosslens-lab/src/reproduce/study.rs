@@ -134,6 +134,7 @@ impl Study {
         let pairs: Vec<Pair> = (0..n_sentences.min(N_EXACT)).map(|number| sentences.pair(model, number)).collect();
         let exactness = Exactness::of(&subject, &subject.record(&pairs, Fed::Own)?)?;
         explained.samples.sentences.truncate(SHOWN);
+        explained.samples.distances.truncate(SHOWN);
         let timeline = folder.map(|folder| Timeline::load(&RunFolder::at(folder).timeline_file())).transpose()?;
         let last = folder.and_then(|folder| RunFolder::at(folder).read_metrics().ok()?.pop());
         let notes = Notes {

@@ -126,7 +126,7 @@ impl CorpusConfig {
             Some(known) if known.digest == digest && known.n_pairs == n_pairs => TextFiles { became, ..known },
             Some(known) => {
                 let what = format!(
-                    "`{}` is not the corpus the run began with: {n_pairs} pairs, {} then; begin a new run",
+                    "`{}` is not the corpus the run began with: {n_pairs} pairs, {} then; begin a new run (so, too, where task.held_out or task.max_pairs now take other pairs)",
                     self.train, known.n_pairs
                 );
                 return Err(TaskError::Corpus { what });

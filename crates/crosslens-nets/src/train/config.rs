@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OptimizerConfig, Schedule};
 use crate::network::{Feeding, NetworkConfig, NetworkError};
-use crate::tasks::{TaskConfig, TaskError};
+use crate::tasks::{CorpusConfig, TaskConfig, TaskError};
 
 /// Everything that decides what a run gives: `run.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -149,7 +149,10 @@ impl RunConfig {
             (batch, feeding, forced_steps, learning_rate, schedule, warm_up, label_smoothing)
         };
         let same_task = match (&self.task, &other.task) {
-            (TaskConfig::Corpus(_), TaskConfig::Corpus(_)) => true,
+            (TaskConfig::Corpus(one), TaskConfig::Corpus(another)) => {
+                let cut = |corpus: &CorpusConfig| (corpus.units, corpus.vocabulary, corpus.lowercase, corpus.max_words, corpus.held_out);
+                cut(one) == cut(another)
+            }
             (one, another) => one == another,
         };
         let rest = |config: &Self| (config.seed, config.network.clone(), config.optimizer);

@@ -60,9 +60,9 @@ def explain(
         "options": {**options, "keep": 0, "n_threads": int(max(1, num_cpus))},
         "device": "cuda" if num_gpus > 0 else None,
     }
-    # A worker that dies is started again, and what it was at is asked of it again, however often that happens.
+    # A worker that dies is started again, and what it was at is asked of it again, some times: a block that kills it each time is an error.
     actors: Any = _Worker
-    worker = actors.options(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1)
+    worker = actors.options(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=8, max_task_retries=3)
     first: list[Any] = []
 
     def sums(worker: Any, block: Any, number: int) -> Any:

@@ -177,7 +177,7 @@ impl Answer {
 /// Whether something becomes true before long.
 fn soon(is_so: impl Fn() -> bool) -> bool {
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(30) {
+    while start.elapsed() < Duration::from_secs(120) {
         if is_so() {
             return true;
         }

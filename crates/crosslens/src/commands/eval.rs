@@ -85,6 +85,9 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
         Some(spec) => {
             let (pairs, report) = read_corpus(spec, config)?;
             output::note(&format!("{spec}: {report}"));
+            if pairs.len() as u64 >= config.max_pairs {
+                output::note(&format!("{spec}: reading ended after {} pairs, the run's task.max_pairs", pairs.len()));
+            }
             (pairs, Some(report))
         }
         None => (text.held_out.clone(), None),
