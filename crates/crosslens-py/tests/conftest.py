@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ collect_ignore = [
     for file, needed in HEAVY.items()
     if os.environ.get("CROSSLENS_HEAVY") != "1" and any(importlib.util.find_spec(name) is None for name in needed)
 ]
+
+# Shells start what runs in the background deaf to Ctrl-C, and Python keeps it so; the tests of Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
