@@ -5,6 +5,7 @@ mod bootstrap;
 mod causal;
 mod chosen;
 mod claim;
+mod conclude;
 mod corpus;
 mod load;
 mod measure;

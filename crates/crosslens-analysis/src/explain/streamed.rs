@@ -3,7 +3,8 @@
 use crosslens_kernels::Threads;
 use serde::{Deserialize, Serialize};
 
-use super::passes::{Batch, Fitted, Splitting, check_given, conclude, first_pass, no_shares};
+use super::conclude::conclude;
+use super::passes::{Batch, Fitted, Splitting, check_given, first_pass, no_shares};
 use super::{ExplainError, Explained, FirstTotals, Options, SecondTotals};
 use crate::geometry::Residual;
 use crate::{AverageAttention, Consumed, Description, Outcome, Recorded, ShareTally, Stats, StreamSums, Sums, WordVariance};

@@ -568,31 +568,37 @@ def make(folder, name, case, seed):
         (folder / f"generation_config.{kind}.json").write_text(json.dumps(chosen, indent=2, sort_keys=True) + "\n")
 
 
-def make_case(name, case):
-    """The folder of the first seed that is not rejected."""
+def first_that_will_do(target, name, make, n_seeds=N_SEEDS):
+    """Lets `make(folder, seed)` fill the target's folder with the first seed it does not reject; says how many were tried."""
     first = crc32(name.encode()) % 1_000_000
     reasons = {}
-    for seed in range(first, first + N_SEEDS):
+    for seed in range(first, first + n_seeds):
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / name
             try:
-                make(folder, name, case, seed)
+                make(folder, seed)
             except Rejected as reason:
-                reasons[str(reason)] = reasons.get(str(reason), 0) + 1
+                why = str(reason).split(":")[0]
+                reasons[why] = reasons.get(why, 0) + 1
                 continue
-            shutil.rmtree(FOLDER / name, ignore_errors=True)
-            shutil.copytree(folder, FOLDER / name)
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(folder, target)
         return seed - first + 1
     raise SystemExit(f"{name}: no seed will do: {reasons}")
 
 
-def main(names):
+def quietly():
+    """One thread, and no word of the libraries."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+
+
+def main(names):
+    quietly()
     cases = all_cases()
     for name in names or cases:
-        n_seeds = make_case(name, cases[name])
+        n_seeds = first_that_will_do(FOLDER / name, name, lambda folder, seed: make(folder, name, cases[name], seed))
         sizes = {path.name: path.stat().st_size for path in sorted((FOLDER / name).iterdir())}
         assert max(sizes.values()) <= MAX_MODEL_BYTES
         print(f"{sum(sizes.values()):7} bytes, {n_seeds:3} seeds tried: {name}")

@@ -16,17 +16,14 @@ are; metadata and searches are described there. Arrays that differ:
 
 import json
 import platform
-import shutil
 import sys
-import tempfile
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 import torch
 import transformers
-from make_pretrained import N_BEAMS, N_NEW, N_SEEDS, Noise, Rejected, Watch, differs, require, safetensors_bytes
-from make_pretrained import LEAST_EFFECT, NEAREST_TIE
+from make_pretrained import LEAST_EFFECT, N_BEAMS, N_NEW, N_SEEDS, NEAREST_TIE, Noise, Watch, differs
+from make_pretrained import first_that_will_do, quietly, require, safetensors_bytes
 from transformers import BlipConfig, BlipForConditionalGeneration, GenerationConfig, LogitsProcessorList
 from transformers import VisionEncoderDecoderConfig, VisionEncoderDecoderModel
 from transformers.models.trocr.modeling_trocr import TrOCRSinusoidalPositionalEmbedding
@@ -301,31 +298,11 @@ def make(folder, name, halves, seed):
     (folder / "golden.safetensors").write_bytes(safetensors_bytes(arrays, metadata))
 
 
-def make_case(name, halves):
-    """The folder of the first seed that is not rejected."""
-    first = crc32(name.encode()) % 1_000_000
-    reasons = {}
-    for seed in range(first, first + 3 * N_SEEDS):
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch) / name
-            try:
-                make(folder, name, halves, seed)
-            except Rejected as reason:
-                reasons[str(reason).split(":")[0]] = reasons.get(str(reason).split(":")[0], 0) + 1
-                continue
-            shutil.rmtree(FOLDER / name, ignore_errors=True)
-            shutil.copytree(folder, FOLDER / name)
-        return seed - first + 1
-    raise SystemExit(f"{name}: no seed will do: {reasons}")
-
-
 def main(names):
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    quietly()
     cases = all_cases()
     for name in names or cases:
-        n_seeds = make_case(name, cases[name])
+        n_seeds = first_that_will_do(FOLDER / name, name, lambda folder, seed: make(folder, name, cases[name], seed), 3 * N_SEEDS)
         sizes = {path.name: path.stat().st_size for path in sorted((FOLDER / name).iterdir())}
         assert max(sizes.values()) <= MAX_BYTES, sizes
         print(f"{sum(sizes.values()):7} bytes, {n_seeds:3} seeds tried: {name}", flush=True)

@@ -19,10 +19,7 @@ Arrays beside those of make_pretrained.py (there is no `source`, and `source_len
 
 import json
 import platform
-import shutil
 import sys
-import tempfile
-from zlib import crc32
 
 import numpy as np
 import torch
@@ -30,15 +27,16 @@ import transformers
 from make_pretrained import (
     FOLDER,
     LEAST_EFFECT,
+    NEAREST_TIE,
     N_BEAMS,
     N_NEW,
     N_SEEDS,
-    NEAREST_TIE,
-    Rejected,
     Watch,
     differs,
+    first_that_will_do,
     gain,
     is_scale_of_norm,
+    quietly,
     require,
     safetensors_bytes,
 )
@@ -261,31 +259,11 @@ def make(folder, name, case, seed):
     (folder / "golden.safetensors").write_bytes(content)
 
 
-def make_case(name, case):
-    """The folder of the first seed that is not rejected."""
-    first = crc32(name.encode()) % 1_000_000
-    reasons = {}
-    for seed in range(first, first + 5 * N_SEEDS):
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = FOLDER.__class__(scratch) / name
-            try:
-                make(folder, name, case, seed)
-            except Rejected as reason:
-                reasons[str(reason)] = reasons.get(str(reason), 0) + 1
-                continue
-            shutil.rmtree(FOLDER / name, ignore_errors=True)
-            shutil.copytree(folder, FOLDER / name)
-        return seed - first + 1
-    raise SystemExit(f"{name}: no seed will do: {reasons}")
-
-
 def main(names):
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    quietly()
     cases = all_cases()
     for name in names or cases:
-        n_seeds = make_case(name, cases[name])
+        n_seeds = first_that_will_do(FOLDER / name, name, lambda folder, seed: make(folder, name, cases[name], seed), 5 * N_SEEDS)
         size = sum(path.stat().st_size for path in (FOLDER / name).iterdir())
         print(f"{size:7} bytes, {n_seeds:3} seeds tried: {name}")
         assert size <= MAX_BYTES
