@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_pretrained::text::{SentencePiece, TextTokenizer, TokenizerError};
 use flate2::read::GzDecoder;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -204,6 +205,35 @@ pub(crate) fn speaking(name: &str) -> TextTokenizer {
 /// A folder with a golden `tokenizer.json`.
 pub(crate) fn library(name: &str) -> Folder {
     Folder::new().with("tokenizer.json", library_file(name))
+}
+
+/// What a tokenizer of transformers makes of both sides of many texts.
+#[derive(Deserialize)]
+pub(crate) struct BothSides {
+    /// Text, source ids, target ids, target ids decoded.
+    pub(crate) cases: Vec<(String, Vec<u32>, Vec<u32>, String)>,
+}
+
+impl BothSides {
+    /// Fails unless ours makes the same of them.
+    pub(crate) fn holds(&self, name: &str, tokenizer: &TextTokenizer) {
+        let mut differences = Vec::new();
+        for (text, source, target, decoded) in &self.cases {
+            let ours = tokenizer.encode_source(text).expect("ids");
+            if ours.ids != *source {
+                differences.push(format!("source {text:?} {:?}\n  ours   {:?}\n  golden {source:?}", ours.tokens, ours.ids));
+            }
+            let ours = tokenizer.encode_target(text).expect("ids");
+            if ours.ids != *target {
+                differences.push(format!("target {text:?} {:?}\n  ours   {:?}\n  golden {target:?}", ours.tokens, ours.ids));
+            }
+            let ours = tokenizer.decode(target).expect("text");
+            if ours != *decoded {
+                differences.push(format!("decoded {target:?}\n  ours   {ours:?}\n  golden {decoded:?}"));
+            }
+        }
+        none_of(name, self.cases.len(), &differences);
+    }
 }
 
 /// Fails with the first differences of many comparisons.

@@ -2,13 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::fixtures::{Folder, golden_json, marian, model_bytes, none_of, t5};
-
-#[derive(Deserialize)]
-struct Marian {
-    /// Text, source ids, target ids, target ids decoded.
-    cases: Vec<(String, Vec<u32>, Vec<u32>, String)>,
-}
+use crate::fixtures::{BothSides, Folder, golden_json, marian, model_bytes, none_of, t5};
 
 #[derive(Deserialize)]
 pub(crate) struct T5 {
@@ -19,23 +13,8 @@ pub(crate) struct T5 {
 #[test]
 fn both_sides_of_marian_are_encoded_as_transformers_does() {
     for name in ["marian", "marian-separate"] {
-        let (golden, tokenizer): (Marian, _) = (golden_json(name), marian(name).tokenizer());
-        let mut differences = Vec::new();
-        for (text, source, target, decoded) in &golden.cases {
-            let ours = tokenizer.encode_source(text).expect("ids");
-            if ours.ids != *source {
-                differences.push(format!("source {text:?} {:?}\n  ours   {:?}\n  golden {source:?}", ours.tokens, ours.ids));
-            }
-            let ours = tokenizer.encode_target(text).expect("ids");
-            if ours.ids != *target {
-                differences.push(format!("target {text:?} {:?}\n  ours   {:?}\n  golden {target:?}", ours.tokens, ours.ids));
-            }
-            let ours = tokenizer.decode(target).expect("text");
-            if ours != *decoded {
-                differences.push(format!("decoded {target:?}\n  ours   {ours:?}\n  golden {decoded:?}"));
-            }
-        }
-        none_of(name, golden.cases.len(), &differences);
+        let (golden, tokenizer): (BothSides, _) = (golden_json(name), marian(name).tokenizer());
+        golden.holds(name, &tokenizer);
     }
 }
 

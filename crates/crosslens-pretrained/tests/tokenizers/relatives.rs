@@ -1,37 +1,15 @@
 //! Pegasus, mBART, NLLB, XLM-RoBERTa and M2M100 against the tokenizers of transformers, and how languages are chosen.
 
 use crosslens_pretrained::text::{Opening, TextTokenizer, TokenizerError};
-use serde::Deserialize;
 use serde_json::json;
 
-use crate::fixtures::{Folder, RELATIVES, chain, golden_json, library_file, model_bytes, none_of, relative, speaking};
-
-#[derive(Deserialize)]
-struct Golden {
-    /// Text, source ids, target ids, target ids decoded.
-    cases: Vec<(String, Vec<u32>, Vec<u32>, String)>,
-}
+use crate::fixtures::{BothSides, Folder, RELATIVES, chain, golden_json, library_file, model_bytes, relative, speaking};
 
 #[test]
 fn both_sides_are_encoded_as_transformers_does() {
     for name in RELATIVES {
-        let (golden, tokenizer): (Golden, _) = (golden_json(name), speaking(name));
-        let mut differences = Vec::new();
-        for (text, source, target, decoded) in &golden.cases {
-            let ours = tokenizer.encode_source(text).expect("ids");
-            if ours.ids != *source {
-                differences.push(format!("source {text:?} {:?}\n  ours   {:?}\n  golden {source:?}", ours.tokens, ours.ids));
-            }
-            let ours = tokenizer.encode_target(text).expect("ids");
-            if ours.ids != *target {
-                differences.push(format!("target {text:?} {:?}\n  ours   {:?}\n  golden {target:?}", ours.tokens, ours.ids));
-            }
-            let ours = tokenizer.decode(target).expect("text");
-            if ours != *decoded {
-                differences.push(format!("decoded {target:?}\n  ours   {ours:?}\n  golden {decoded:?}"));
-            }
-        }
-        none_of(name, golden.cases.len(), &differences);
+        let (golden, tokenizer): (BothSides, _) = (golden_json(name), speaking(name));
+        golden.holds(name, &tokenizer);
     }
 }
 
