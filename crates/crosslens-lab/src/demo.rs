@@ -48,7 +48,8 @@ pub const NAMES: [&str; NETWORKS.len()] = {
 
 /// The page, in the folder of the demo.
 pub const PAGE_FILE: &str = "report.html";
-/// What says that the demo made a run: its configuration, beside it. A run that somebody trained further or anew differs from it.
+/// What says that the demo made a run: its configuration, beside it, and while a run is replaced also that of the run before. A run that
+/// somebody trained further or anew differs from it.
 const MARK_FILE: &str = "demo.json";
 /// Largest mark that is read.
 const MAX_MARK_BYTES: u64 = 1 << 20;
@@ -198,23 +199,29 @@ fn check_is_ours(networks: &[DemoNetwork], folder: &Path) -> Result<(), DemoErro
 /// Whether a folder holds a run that the demo began, as it began it.
 fn is_ours(folder: &Path) -> bool {
     let run = RunFolder::at(folder);
-    read_mark(folder).is_some_and(|made| !run.holds_run() || run.read_config().is_ok_and(|kept| kept == made))
+    read_mark(folder).is_some_and(|made| !run.holds_run() || run.read_config().is_ok_and(|kept| made.contains(&kept)))
 }
 
-fn read_mark(folder: &Path) -> Option<RunConfig> {
+fn read_mark(folder: &Path) -> Option<Vec<RunConfig>> {
     let path = folder.join(MARK_FILE);
     let is_small = std::fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_MARK_BYTES);
     if is_small { serde_json::from_slice(&std::fs::read(&path).ok()?).ok() } else { None }
 }
 
-fn write_mark(folder: &Path, config: &RunConfig) -> Result<(), DemoError> {
+fn write_mark(folder: &Path, configs: &[&RunConfig]) -> Result<(), DemoError> {
     let path = folder.join(MARK_FILE);
-    let text = serde_json::to_vec_pretty(config).expect("a configuration is tables of plain values");
+    let text = serde_json::to_vec_pretty(configs).expect("a configuration is tables of plain values");
     let write = || {
         std::fs::create_dir_all(folder)?;
         replace_file(&path, |file| file.write_all(&text))
     };
     write().map_err(|source| DemoError::Write { path: path.clone(), source })
+}
+
+/// Before the run that is there is replaced by one of `config`: killed until then, the folder holds the run before, which is the demo's too.
+fn mark_beginning(folder: &Path, kept: Option<&RunConfig>, config: &RunConfig) -> Result<(), DemoError> {
+    let made: Vec<&RunConfig> = kept.into_iter().filter(|kept| *kept != config).chain([config]).collect();
+    write_mark(folder, &made)
 }
 
 /// The report of an earlier call, if it is whole and of the same configuration.
@@ -226,9 +233,10 @@ fn find(folder: &Path, config: &RunConfig) -> Option<Report> {
 
 fn study(folder: &Path, config: &RunConfig, is_fresh: bool, n_threads: usize, watch: &mut Watch<'_>) -> Result<Report, DemoError> {
     let run_folder = RunFolder::at(folder);
-    let is_same = run_folder.holds_checkpoint() && run_folder.read_config().is_ok_and(|kept| kept == *config);
+    let kept = run_folder.read_config().ok();
+    let is_same = run_folder.holds_checkpoint() && kept.as_ref() == Some(config);
     let run = Run::prepare(config.clone(), run_folder).map_err(|error| RecordedTrainError::Train(error.into()))?;
-    write_mark(folder, config)?;
+    mark_beginning(folder, kept.as_ref(), config)?;
     // A report that is there belongs to the run that is about to be replaced.
     let old = folder.join(REPORT_FILE);
     match std::fs::remove_file(&old) {
@@ -239,6 +247,7 @@ fn study(folder: &Path, config: &RunConfig, is_fresh: bool, n_threads: usize, wa
     if trained.ending == Ending::Interrupted {
         return Err(DemoError::Interrupted);
     }
+    write_mark(folder, &[config])?;
     let model = TrainedModel::open(folder)?;
     let mut explained = explain(&model, n_threads, watch)?;
     explained.report.model.path = Some(folder.to_string_lossy().into_owned());
@@ -283,7 +292,10 @@ impl Shown {
 
 #[cfg(test)]
 mod tests {
+    use crosslens_nets::network::Family;
+
     use super::*;
+    use crate::recipes::default_config;
 
     #[test]
     fn every_network_of_the_demo_is_a_recipe_and_its_mark_can_be_read_again() {
@@ -292,8 +304,29 @@ mod tests {
         assert_eq!(all.iter().map(|network| network.name).collect::<Vec<_>>(), NAMES);
         for network in &all {
             network.config.check().expect("a shipped recipe");
-            write_mark(folder.path(), &network.config).expect("writable");
-            assert_eq!(read_mark(folder.path()).as_ref(), Some(&network.config), "{}", network.name);
+            write_mark(folder.path(), &[&network.config]).expect("writable");
+            assert_eq!(read_mark(folder.path()), Some(vec![network.config.clone()]), "{}", network.name);
         }
+    }
+
+    /// Killed between the mark and the first file of the new run.
+    #[test]
+    fn a_run_about_to_be_replaced_is_still_the_demos() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let [before, after, foreign] = [3, 4, 5].map(|steps| {
+            let mut config = default_config("one-to-one", Family::Ao).expect("a shipped recipe");
+            (config.network.hidden, config.training.steps, config.training.batch) = (8, steps, 4);
+            (config.training.evaluate_every, config.training.evaluate_samples) = (steps, 4);
+            config
+        });
+        let run = Run::prepare(before.clone(), RunFolder::at(folder)).expect("a run");
+        train(&run, 1, false, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
+        write_mark(folder, &[&after]).expect("writable");
+        assert!(!is_ours(folder), "marked by another configuration alone");
+        mark_beginning(folder, Some(&before), &after).expect("writable");
+        assert!(is_ours(folder));
+        mark_beginning(folder, Some(&foreign), &after).expect("writable");
+        assert!(!is_ours(folder), "the run there is of neither");
     }
 }

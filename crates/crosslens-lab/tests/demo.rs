@@ -98,6 +98,18 @@ fn a_demo_that_was_stopped_goes_on() {
 }
 
 #[test]
+fn a_recipe_that_changed_replaces_the_run_of_the_demo() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    shown(folder, false).0.expect("a demo");
+    let mut changed = tiny();
+    changed[0].config.training.steps = STEPS - 20;
+    let all = demo(&changed, folder, false, 1, &mut |_| Wish::GoOn).expect("the demo's own run may be replaced");
+    assert_eq!(all.iter().map(|shown| shown.is_found).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(RunFolder::at(folder.join("tiny-ao")).read_config().expect("a run").training.steps, STEPS - 20);
+}
+
+#[test]
 fn a_run_the_demo_did_not_make_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

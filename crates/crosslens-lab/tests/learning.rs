@@ -1,7 +1,10 @@
 //! The shipped configurations learn what they promise.
 
-use std::io::Write;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crosslens_lab::TrainedModel;
 use crosslens_lab::network::{Engine, Family, Feeding};
@@ -82,23 +85,46 @@ fn every_family_begins_to_learn_translation() {
     }
 }
 
-/// `cargo xtask test --slow` writes `target/tmp/learning.md`; its last results stand in `docs/performance.md`.
+/// Seeds a recipe is tried on: one where a network takes minutes, as those of the grammar do, otherwise five.
+fn seeds(recipe: &Recipe) -> std::ops::RangeInclusive<u64> {
+    if recipe.task == "translation" { *SEEDS.start()..=*SEEDS.start() } else { SEEDS }
+}
+
+/// The results so far, a line a recipe.
+fn table(results: &BTreeMap<(usize, u64), (f64, f64)>) -> String {
+    let mut text = "| configuration | phrases right on seeds from 101 on, % | seconds on one thread |\n|---|---|---|\n".to_owned();
+    for (place, recipe) in RECIPES.iter().enumerate() {
+        let of = results.range((place, 0)..=(place, u64::MAX)).map(|(_, result)| *result);
+        let (accuracies, seconds): (Vec<String>, Vec<f64>) = of.map(|(accuracy, seconds)| (format!("{accuracy:.1}"), seconds)).unzip();
+        if !accuracies.is_empty() {
+            let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+            writeln!(text, "| `{}` | {} | {mean:.1} |", recipe.name, accuracies.join(" ")).expect("text can be written");
+        }
+    }
+    text
+}
+
+/// One run a core at a time. `cargo xtask test --slow` writes `target/tmp/learning.md`; its last results stand in `docs/performance.md`.
 #[test]
 #[ignore = "takes many minutes: every shipped configuration on five seeds"]
 fn every_shipped_configuration_keeps_its_promise_on_five_seeds() {
-    let table = Path::new(env!("CARGO_TARGET_TMPDIR")).join("learning.md");
-    std::fs::write(&table, "| configuration | phrases right on seeds 101 to 105, % | seconds on one thread |\n|---|---|---|\n")
-        .expect("a writable target folder");
-    let mut broken = Vec::new();
-    for recipe in RECIPES {
-        let results: Vec<(f64, f64)> = SEEDS.map(|seed| train(recipe, seed)).collect();
-        let accuracies: Vec<String> = results.iter().map(|(accuracy, _)| format!("{accuracy:.1}")).collect();
-        let seconds = results.iter().map(|(_, seconds)| seconds).sum::<f64>() / results.len() as f64;
-        let mut file = std::fs::OpenOptions::new().append(true).open(&table).expect("the table");
-        writeln!(file, "| `{}` | {} | {seconds:.1} |", recipe.name, accuracies.join(" ")).expect("a writable target folder");
-        if results.iter().any(|(accuracy, _)| *accuracy < promised(recipe)) {
-            broken.push(recipe.name);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("learning.md");
+    let jobs: Vec<(usize, u64)> =
+        RECIPES.iter().enumerate().flat_map(|(place, recipe)| seeds(recipe).map(move |seed| (place, seed))).collect();
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || {
+        while let Some(&(place, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = train(&RECIPES[place], seed);
+            let mut results = results.lock().expect("no run panicked");
+            results.insert((place, seed), result);
+            std::fs::write(&path, table(&results)).expect("a writable target folder");
         }
-    }
+    };
+    let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..n_cores).for_each(|_| drop(scope.spawn(work))));
+    let results = results.into_inner().expect("no run panicked");
+    assert_eq!(results.len(), jobs.len());
+    let is_broken = |(&(place, _), &(accuracy, _)): &(&(usize, u64), &(f64, f64))| accuracy < promised(&RECIPES[place]);
+    let broken: Vec<_> = results.iter().filter(is_broken).map(|(&(place, seed), result)| (RECIPES[place].name, seed, result.0)).collect();
     assert!(broken.is_empty(), "promises broken: {broken:?}");
 }

@@ -94,7 +94,7 @@ fn command(arguments: &Arguments) -> String {
 }
 
 fn table(reproduction: &Reproduction) -> Vec<String> {
-    let mut lines = vec![format!("{:<24}{:<10}{:>18}  {:<9}{}", "claim", "", "found", "asked", "holds")];
+    let mut lines = vec![format!("{:<24}{:<10}{:>18}  {:<9}{:<12}{}", "claim", "", "found", "asked", "holds", "what was found")];
     lines.extend(reproduction.claims.iter().flat_map(row));
     lines.push(String::new());
     for entry in reproduction.missed() {
@@ -114,7 +114,7 @@ fn row(claim: &ClaimOutcome) -> Vec<String> {
         (false, true) => "not tested",
         (false, false) => "NO",
     };
-    let mut lines = vec![format!("{:<24}{:<10}{found:>18}  {floor:<9}{holds}", claim.id, claim.origin)];
+    let mut lines = vec![format!("{:<24}{:<10}{found:>18}  {floor:<9}{holds:<12}{}", claim.id, claim.origin, claim.what)];
     for (place, seed) in claim.seeds.iter().enumerate() {
         let failed = seed.checks.iter().filter(|check| !check.holds);
         lines.extend(failed.map(|check| {

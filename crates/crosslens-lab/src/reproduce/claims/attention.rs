@@ -2,7 +2,7 @@
 
 use super::super::claim::Head;
 use super::super::{Check, Claim, Origin, Proof, Study};
-use super::{average_attention, bars};
+use super::{average_attention, bars, nine_terms, paths};
 
 /// All that learn a task by position.
 const POSITIONAL: &[&str] = &["copy-aed", "copy-ao", "reverse-aed", "reverse-ao"];
@@ -61,10 +61,7 @@ pub(super) const TEMPORAL_SHARE: Claim = Claim {
             ),
         ]
     },
-    figure: |all| {
-        let caption = "Share of the temporal × temporal term in what moves the scores along the source.";
-        bars(all, caption, "centred share", |study| Head(study.site()).temporal("centred"))
-    },
+    figure: |all| nine_terms(all, "What moves the scores along the source: the nine terms, by network (t: step, i: token, r: the rest)."),
 };
 
 pub(super) const TEMPORAL_SUFFICES: Claim = Claim {
@@ -111,7 +108,7 @@ pub(super) const TIME_FROM_RECURRENCE: Claim = Claim {
             Check::at_least("cosine of the two paths", cosine, 0.90),
         ]
     },
-    figure: |all| bars(all, "How well the path without input follows the temporal components.", "correlation", |study| null_path(study).0),
+    figure: |all| paths(all, "The temporal components of both sides step by step, and the encoder's path without any input.", "copy-aed"),
 };
 
 pub(super) const TIME_FROM_POSITIONS: Claim = Claim {

@@ -10,7 +10,10 @@ mod readout;
 mod tasks;
 mod variants;
 
-use super::{Claim, Evidence, Figure, Study};
+use crosslens_nets::tasks::END_WORD;
+
+use super::claim::Head;
+use super::{Claim, Evidence, Figure, Series, Study};
 
 /// Every claim.
 pub const CLAIMS: &[Claim] = &[
@@ -66,6 +69,43 @@ fn bars(all: &[Evidence<'_>], caption: &'static str, y: &'static str, of: fn(&St
 /// The average attention of a network, of the first seed.
 fn average_attention(all: &[Evidence<'_>], caption: &'static str, id: &str) -> Figure {
     Figure::matrix(caption, all.first().map_or_else(Vec::new, |evidence| evidence.study(id).notes.average.clone()))
+}
+
+/// The nine terms, the query's part first: `t` for its step, `i` for its token, `r` for the rest.
+const TERMS: [&str; 9] = ["t × t", "t × i", "t × r", "i × t", "i × i", "i × r", "r × t", "r × i", "r × r"];
+
+/// The centred shares of all nine terms, one set of bars a network, of the first seed.
+fn nine_terms(all: &[Evidence<'_>], caption: &'static str) -> Figure {
+    let terms = |study: &Study| Head(study.site()).table("centred").concat();
+    let series = all.first().into_iter().flat_map(|evidence| evidence.all().map(|(id, study)| (id.to_owned(), terms(study))));
+    Figure::bars(caption, "centred share, query part × key part", TERMS.map(str::to_owned).to_vec(), series.collect())
+}
+
+/// The temporal components of both sides and the path of the encoder without input, on the two axes along which states vary most; of the
+/// first seed.
+fn paths(all: &[Evidence<'_>], caption: &'static str, id: &str) -> Figure {
+    let flat = |path: &[[f64; 3]]| path.iter().map(|&[first, second, _]| [first, second]).collect();
+    let geometry = all.first().and_then(|evidence| evidence.study(id).report.geometry.as_ref());
+    let series = geometry.into_iter().flat_map(|geometry| {
+        let streams = geometry.streams.iter().map(|stream| Series { name: stream.name.clone(), points: flat(&stream.path) });
+        let without = geometry.null_input.iter().filter(|path| path.stream == "encoder");
+        streams.chain(without.map(|path| Series { name: "encoder without input".into(), points: flat(&path.path) }))
+    });
+    Figure::lines(caption, "first axis", "second axis", series.collect())
+}
+
+/// Readouts of content words and input components of the words read, on the two axes along which readouts differ most; of the first seed.
+fn readout_plane(all: &[Evidence<'_>], caption: &'static str, id: &str) -> Figure {
+    let flat = |&[first, second, _]: &[f64; 3]| [first, second];
+    let plane = all.first().and_then(|evidence| evidence.study(id).report.geometry.as_ref()?.plane.as_ref());
+    let series = plane.map_or_else(Vec::new, |plane| {
+        let inputs = plane.inputs.iter().filter(|input| input.name != END_WORD).map(|input| flat(&input.at)).collect();
+        vec![
+            Series { name: "readouts".into(), points: plane.readouts.iter().map(flat).collect() },
+            Series { name: "input components".into(), points: inputs },
+        ]
+    });
+    Figure::points(caption, "first axis", "second axis", series)
 }
 
 fn seed(place: usize) -> String {

@@ -5,7 +5,7 @@ use crosslens_nets::tasks::END_WORD;
 
 use super::super::claim::{Head, higher, lower};
 use super::super::{Check, Claim, Evidence, Origin, Proof, Study};
-use super::bars;
+use super::{bars, readout_plane};
 
 fn cosines(study: &Study) -> Option<&CosinesReport> {
     study.report.geometry.as_ref()?.cosines.first()
@@ -57,7 +57,9 @@ pub(super) const INPUT_DRIVES_READOUT: Claim = Claim {
                 .causal(),
         ]
     },
-    figure: |all| bars(all, "Lowest cosine of a word's input component and the readout of its translation.", "cosine", lowest_cosine),
+    figure: |all| {
+        readout_plane(all, "Words read and words written: each input component lies along the readout of its translation.", "copy-aed")
+    },
 };
 
 pub(super) const WORD_VARIANCE: Claim = Claim {

@@ -3,7 +3,7 @@
 use super::super::claim::{Head, lower};
 use super::super::numbers::{correlation, rank_correlation};
 use super::super::{Check, Claim, Displacement, Evidence, Figure, Follows, Origin, Proof, Series, Study};
-use super::{average_attention, bars, seed};
+use super::{average_attention, bars, nine_terms, seed};
 
 /// Residual of a stream by name; also of networks without attention.
 fn residual(study: &Study, stream: &str) -> f64 {
@@ -161,11 +161,7 @@ pub(super) const ESCAN_SHIFT: Claim = Claim {
             .causal(),
         ]
     },
-    figure: |all| {
-        bars(all, "Share of the temporal × temporal term, one-to-one and eSCAN.", "centred share", |study| {
-            Head(study.site()).temporal("centred")
-        })
-    },
+    figure: |all| nine_terms(all, "The nine terms on one-to-one and on eSCAN (t: step, i: token, r: the rest)."),
 };
 
 pub(super) const TRANSLATION: Claim = Claim {
@@ -194,11 +190,7 @@ pub(super) const TRANSLATION: Claim = Claim {
             Check::reported("translation", share("translation-aed")),
         ]
     },
-    figure: |all| {
-        bars(all, "Share of the temporal × temporal term: one-to-one, eSCAN, translation.", "centred share", |study| {
-            Head(study.site()).temporal("centred")
-        })
-    },
+    figure: |all| nine_terms(all, "The nine terms on one-to-one, eSCAN and translation (t: step, i: token, r: the rest)."),
 };
 
 /// Networks of several tasks, all of one head and a bilinear score.
