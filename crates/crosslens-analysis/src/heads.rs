@@ -168,7 +168,7 @@ fn head_shares(site: &SiteReport) -> Option<HeadShares> {
     let table = shares.tables.get("centred")?;
     let residual = table[2].iter().sum::<f64>() + table[0][2] + table[1][2];
     let sink = shares.query_mean.iter().sum();
-    let positional = table[0][0] - shares.query_mean[0] + shares.position_bias;
+    let positional = table[0][0] - shares.query_mean.first().copied().unwrap_or(0.0) + shares.position_bias;
     // Shares sum to 1 by construction, unless no score varies: then all of them are 0.
     let total = table.iter().flatten().sum::<f64>() + shares.position_bias;
     ((total - 1.0).abs() < WHOLE).then_some(HeadShares { positional, token: table[1][1], sink, residual })

@@ -331,19 +331,21 @@ pub struct SharesReport {
     pub parts: BTreeMap<String, Sides<[f64; 3]>>,
     /// Centred share of the bias of positions.
     pub position_bias: f64,
-    /// Of the centred shares of the query's temporal part, by part of the key: what comes from its mean. Zero for additive maps.
-    pub query_mean: [f64; 3],
+    /// Of the centred shares of the query's temporal part what comes from its mean: by part of the key, or one number for additive maps,
+    /// which know no pairs of parts.
+    pub query_mean: Vec<f64>,
 }
 
 impl SharesReport {
-    /// Centred shares of what both sides owe to step, token and the rest alone, and of the query's mean with the key's temporal part.
+    /// Centred shares of what both sides owe to step, token and the rest alone, and of the query's mean with the key's temporal part: what
+    /// is the same at every step. Of an additive score nothing is, since the mean passes through its tanh together with the rest.
     pub fn totals(&self) -> ([f64; 3], f64) {
         if let Some(parts) = self.parts.get("centred") {
             let of = |part: usize| parts.query[part] + parts.key[part];
             return ([of(0), of(1), of(2)], 0.0);
         }
         let table = self.tables.get("centred").copied().unwrap_or_default();
-        ([table[0][0], table[1][1], table[2][2]], self.query_mean[0])
+        ([table[0][0], table[1][1], table[2][2]], self.query_mean.first().copied().unwrap_or(0.0))
     }
 }
 

@@ -268,6 +268,7 @@ fn terms_and_shares_are_those_of_the_definitions() {
             by_step.iter().for_each(|step| total.add(step, 1.0));
             if is_additive {
                 case.compare(&format!("shares.{name}.parts"), &total.centred());
+                case.compare(&format!("shares.{name}.query_mean"), &total.query_mean());
                 continue;
             }
             if case.has("position_bias") {

@@ -3,7 +3,7 @@
 import { choice, el, explain, fill, number, percent, svg, table } from "./dom.js";
 import { colours, weightPlace } from "./colours.js";
 import { change, state } from "./state.js";
-import { downloads } from "./download.js";
+import { downloads, elementPanel, panelsSvg, rampPanel } from "./download.js";
 import { heading } from "./parts.js";
 
 const ORIGINS = {
@@ -48,7 +48,7 @@ function card(claim, networks) {
     unlearnt(claim, networks),
     el("p", { class: "muted" }, el("code", {}, claim.id), ` · ${ORIGINS[claim.origin] ?? claim.origin}`, claim.remark && `: ${claim.remark}`),
     proof(claim),
-    claim.figure && el("figure", {}, draw(claim.figure), legend(claim.figure), el("figcaption", { class: "muted" }, claim.figure.caption)),
+    claim.figure && illustration(claim),
     claim.seeds.length > 0 && el("details", { class: "explain" }, el("summary", {}, "Every number"), el("div", { class: "table-scroll" }, checks(claim))));
 }
 
@@ -111,9 +111,31 @@ function missed(all) {
       those.map((network) => [network.about, network.seed, percent(network.phrase_accuracy, 1), network.used ? "used as it is" : "replaced"]))));
 }
 
-function legend(figure) {
-  if (figure.series.length < 2) return null;
-  return el("ul", { class: "legend" }, figure.series.map((series, place) => el("li", {}, el("span", { class: "swatch", style: { background: hue(place) } }), series.name)));
+/** A claim's figure with its legend and caption, to be taken along with its numbers. */
+function illustration({ id, figure }) {
+  const drawn = draw(figure);
+  const items = figure.series.length < 2 ? [] : figure.series.map((series, place) => [hue(place), series.name]);
+  const panels = () => [elementPanel(drawn, "", items),
+    ...(figure.kind === "matrix" ? [rampPanel({ kind: "weights", largest: 1, caption: "share of attention" })] : [])];
+  const buttons = downloads(() => `claim-${id}`, {
+    figure: () => panelsSvg(`${id}: ${figure.caption}`, panels()), data: () => ({ claim: id, ...figure }), rows: () => rowsOf(figure),
+  }, `Downloads of the figure of ${id}`);
+  return el("figure", {}, drawn, legend(items), el("figcaption", { class: "muted" }, figure.caption), buttons);
+}
+
+/** The numbers of a figure as a table. */
+function rowsOf({ kind, labels, series, matrix, x, y }) {
+  if (kind === "matrix") {
+    const nColumns = Math.max(0, ...matrix.map((row) => row.length));
+    return [[`${y} by ${x}`, ...Array(nColumns).keys()], ...matrix.map((row, step) => [step, ...row])];
+  }
+  const isBars = kind === "bars";
+  return [["series", isBars ? "label" : x, y], ...series.flatMap(({ name, points }) => points.map(([at, value]) => [name, isBars ? labels[at] : at, value]))];
+}
+
+function legend(items) {
+  if (!items.length) return null;
+  return el("ul", { class: "legend" }, items.map(([colour, text]) => el("li", {}, el("span", { class: "swatch", style: { background: colour } }), text)));
 }
 
 function hue(place) {

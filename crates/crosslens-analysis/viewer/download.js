@@ -173,8 +173,8 @@ export function matrixRows({ matrix, rows, columns }) {
   return [["", ...columns.map(name)], ...rows.map((line, row) => [name(line), ...matrix.values.subarray(row * matrix.nColumns, (row + 1) * matrix.nColumns)])];
 }
 
-/** Buttons for a figure and its data. `figure()` gives SVG text; `data()` an object, `rows()` a table. */
-export function downloads(name, { figure, data, rows }) {
+/** Buttons for a figure and its data. `figure()` gives SVG text; `data()` an object, `rows()` a table. Of several groups each has its `label`. */
+export function downloads(name, { figure, data, rows }, label = "Downloads") {
   const file = (extension) => `${name().replace(/[^\p{L}\p{N}._-]+/gu, "-").slice(0, 80)}.${extension}`;
   const button = (text, title, act) => el("button", { type: "button", class: "quiet", title, onclick: () => Promise.resolve(act()).catch((error) => say(`the download failed: ${error.message}`)) }, text);
   const list = [];
@@ -184,7 +184,7 @@ export function downloads(name, { figure, data, rows }) {
   }
   if (data) list.push(button("JSON", "these data as JSON", () => save(file("json"), new Blob([JSON.stringify(data(), numbers, 1)], { type: "application/json" }))));
   if (rows) list.push(button("CSV", "these data as CSV", () => save(file("csv"), new Blob([csv(rows())], { type: "text/csv" }))));
-  return el("div", { class: "downloads", role: "group", "aria-label": "Downloads" }, el("span", { "aria-hidden": "true" }, "↓"), list);
+  return el("div", { class: "downloads", role: "group", "aria-label": label }, el("span", { "aria-hidden": "true" }, "↓"), list);
 }
 
 function numbers(_, value) {

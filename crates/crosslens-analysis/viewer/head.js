@@ -145,6 +145,7 @@ class HeadView {
       this.verdict(),
       liveOf(this.context) && liveForm(this.context, liveOf(this.context)),
       samplePicker(this.context, this.sample),
+      this.data.sentence?.warning && el("p", { class: "missed", id: "file-warning", role: "alert" }, sentenceCase(this.data.sentence.warning), "."),
       el("div", { class: "head-grid" },
         el("section", { class: "card matrix", "aria-label": "Attention matrix" },
           el("div", { class: "bar" }, el("h2", {}, "Where it looks"), hasTerms && this.showChoice, el("span", { class: "push" }),

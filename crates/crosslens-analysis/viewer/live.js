@@ -108,18 +108,25 @@ function jobForm(context, live) {
   return el("div", { class: "bar" }, el("span", {}, "explain the whole model on"), sentences, el("span", {}, "sentences"), el("button", { type: "button", id: "job-start", onclick: start }, "start"), jobPlace);
 }
 
-async function startJob(context, live, options) {
+/** A bar and words for how far an explanation is; `show` takes what is told of it. */
+export function progressBar() {
   const bar = el("progress", { max: 1, value: 0, "aria-label": "progress of the explanation" });
   const words = el("span", { class: "muted" }, "waiting …");
+  const show = ({ state, phase, done, total }) => {
+    if (state !== "running") return;
+    bar.value = total ? done / total : 0;
+    fill(words, `${phase}: ${done} of ${total}`);
+  };
+  return { bar, words, show };
+}
+
+async function startJob(context, live, options) {
+  const { bar, words, show } = progressBar();
   try {
     const job = await live.startJob(context.id, options);
     const cancel = el("button", { type: "button", id: "job-cancel", onclick: () => live.cancelJob(job.id) }, "cancel");
     fill(jobPlace, bar, words, cancel);
-    const end = await live.watchJob(job.id, ({ state, phase, done, total }) => {
-      if (state !== "running") return;
-      bar.value = total ? done / total : 0;
-      fill(words, `${phase}: ${done} of ${total}`);
-    });
+    const end = await live.watchJob(job.id, show);
     fill(jobPlace, el("span", { id: "job-end" }, end.state === "done" ? "done: a new report" : end.state === "failed" ? end.error : "cancelled"));
     if (end.state === "done") change({ report: end.report, sample: null, off: null, pin: null });
   } catch (error) {

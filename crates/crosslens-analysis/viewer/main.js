@@ -10,6 +10,7 @@ import { componentsView } from "./components.js";
 import { trainingView } from "./training.js";
 import { compareView } from "./compare.js";
 import { claimsView } from "./claims.js";
+import { progressBar } from "./live.js";
 
 const VIEWS = [
   ["claims", "Claims", claimsView, "what was tested and what came out"],
@@ -19,6 +20,9 @@ const VIEWS = [
   ["training", "Training", trainingView, "how it learned"],
   ["compare", "Compare", compareView, "two heads or two models"],
 ];
+
+/** Files with something wrong that are named. */
+const MOST_WARNINGS = 5;
 
 let turn = 0;
 let leaving = [];
@@ -33,8 +37,9 @@ async function show(source) {
     return;
   }
   const id = stateNumber("report", reports.length - 1);
+  if (reports[id].ready === false) waitFor(source, id, main);
   const entry = await source.report(id).catch((error) => {
-    fill(main, failed(error));
+    if (mine === turn) fill(main, failed(error));
     throw error;
   });
   if (mine !== turn) return;
@@ -67,6 +72,18 @@ async function show(source) {
   }
   document.documentElement.dataset.ready = String(mine);
   performance.mark("crosslens-shown");
+}
+
+/** Shows how far the explanation of a report is that a server still works on. */
+function waitFor(source, id, main) {
+  const { name, model } = source.reports()[id];
+  const { bar, words, show: told } = progressBar();
+  navigation(source, id, state().view, false);
+  fill(main, el("section", { class: "card", id: "preparing", "aria-busy": "true" },
+    el("h1", {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words)));
+  say(`${name} is being explained`);
+  // How it ends is seen by whoever asks for the report.
+  source.live.prepared(id, told).catch(() => {});
 }
 
 function failed(error) {
@@ -102,7 +119,21 @@ function footer({ report }) {
   const { task, corpus, components, model } = report;
   fill(document.getElementById("foot"),
     el("p", {}, model.description, task.word_accuracy === null ? "" : ` · ${percent(task.word_accuracy, 1)} of words right`, ` · ${corpus.pairs} sentences${corpus.source ? ` (${corpus.source})` : ""}${corpus.held_out ? ", others than it was fitted on" : ""} · ${components.estimator} estimator`),
+    corpus.codes && codesLine(corpus.codes),
+    fileWarnings(corpus.warnings ?? []),
     el("p", {}, "Attention weights alone explain nothing: read the shares with the causal check, and rare tokens and late steps with care."));
+}
+
+/** What stands for tokens that a source of frames or patches does not have. */
+function codesLine({ of, asked, found, seed }) {
+  return el("p", { id: "codes" }, `The ${of} of a source have no tokens: “input” is here the code of a step, the nearest of ${found} that k-means found among all ${of} (at most ${asked}, seed ${seed}).`);
+}
+
+/** What is wrong with the sounds or pictures that were explained. */
+function fileWarnings(warnings) {
+  if (!warnings.length) return null;
+  const more = warnings.length - MOST_WARNINGS;
+  return el("p", { class: "missed", id: "file-warnings" }, warnings.slice(0, MOST_WARNINGS).join("; "), more > 0 && `; and ${more} more`, ".");
 }
 
 /** Links within the page change its state; inside another page they would lead out of it. */

@@ -4,7 +4,8 @@
 //   reports()                    [{ id, name, model, n_sites, n_samples }], at once
 //   report(id)                   a promise of { id, name, report, samples, codes, training, timeline }; `report` is report.json, `samples`
 //                                lists sentences by their tokens: { number, source, fed, predicted, target, special, scene, visible };
-//                                `scene` is what a source that is no text sounds or looks like, `codes` what its codes stand for
+//                                `scene` is what a source that is no text sounds or looks like, `codes` what its codes stand for;
+//                                of a file that was sent, `warning` is what is wrong with it
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
 //   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
@@ -21,6 +22,8 @@
 //       isOwn(id)                              whether questions are answered by the components of this report
 //       rerun(id, number, site, { off, bias })   a promise of { predicted }: decodes again without the pieces whose bits are set in `off`
 //       startJob(id, options), watchJob(job, told), cancelJob(job)    explain the whole model anew; the last told is how it ended
+//       prepared(id, told)                     a promise that ends when a report whose summary says `ready: false` is there or never will be;
+//                                              `told` hears how far it is
 //
 // `StaticSource` reads what stands in the page itself. `LiveSource` asks a server, at an address the page's index gives as `api`; what it
 // may ask is described in docs/openapi.json. Reports and sentences are there as they are in a page: `reports/{id}` is the block
@@ -76,7 +79,7 @@ class StaticSource {
 /** Asks a server. */
 class LiveSource {
   constructor(title, api) {
-    Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map(), numbers: new Map(), hasClaims: false });
+    Object.assign(this, { title, api, list: [], cache: new Map(), questions: new Map(), numbers: new Map(), preparing: new Map(), hasClaims: false });
     this.live = {
       asks: (id) => this.list[id].asks,
       model: (id) => this.once(`models/${this.list[id].of}`, (response) => response.json()),
@@ -87,7 +90,8 @@ class LiveSource {
       isOwn: (id) => this.list.findIndex(({ of }) => of === this.list[id].of) === id,
       rerun: (id, number, site, { off, bias }) => this.rerun(id, number, site, off, bias),
       startJob: (id, options) => this.post("jobs", { model: this.list[id].of, ...options }),
-      watchJob: (job, told) => this.watchJob(job, told),
+      watchJob: (job, told) => this.watch(`jobs/${job}`, told),
+      prepared: (id, told) => this.prepared(id, told),
       cancelJob: (job) => this.ask(`jobs/${job}`, { method: "DELETE" }),
     };
   }
@@ -107,7 +111,7 @@ class LiveSource {
   async askNew(id, question, site) {
     const answer = await this.askAt(id, question, site);
     const { samples } = await this.report(id);
-    const number = samples.push(answer.sample) - 1;
+    const number = samples.push({ ...answer.sample, warning: answer.warning }) - 1;
     this.questions.set(`${id}/${number}`, question);
     this.cache.set(`typed/${id}/${number}/${site}`, Promise.resolve(answer));
     if (question.sentence.file) this.numbers.set(`${id} ${this.asked(id, number)}`, Promise.resolve(number));
@@ -153,15 +157,15 @@ class LiveSource {
     return this.post(`models/${this.list[id].of}/rerun`, { ...wireOf(this.questions.get(`${id}/${number}`) ?? ofReport), site, off: pieces, bias });
   }
 
-  watchJob(job, told) {
+  /** Hears how a job or a model stands until that has ended; then the list of reports is read anew. */
+  watch(place, told) {
     return new Promise((resolve, reject) => {
-      const events = new EventSource(`${this.api}jobs/${job}/events`);
+      const events = new EventSource(`${this.api}${place}/events`);
       events.addEventListener("progress", (event) => told(JSON.parse(event.data)));
       for (const name of ["done", "failed", "cancelled"]) {
-        events.addEventListener(name, async (event) => {
+        events.addEventListener(name, (event) => {
           events.close();
-          await this.ready();
-          resolve(JSON.parse(event.data));
+          this.ready().then(() => resolve(JSON.parse(event.data)), reject);
         });
       }
       events.onerror = () => {
@@ -169,6 +173,16 @@ class LiveSource {
         reject(new Error("the server no longer says how it stands"));
       };
     });
+  }
+
+  /** However many wait for a model, one stream tells how far it is, and the last who asked to be told is. */
+  prepared(id, told) {
+    const model = this.list[id].of;
+    const one = this.preparing.get(model) ?? { told: () => {} };
+    this.preparing.set(model, one);
+    one.told = told ?? one.told;
+    one.ended ??= this.watch(`models/${model}`, (status) => one.told(status)).finally(() => this.preparing.delete(model));
+    return one.ended;
   }
 
   async ready() {
@@ -179,7 +193,8 @@ class LiveSource {
     return this.list;
   }
 
-  report(id) {
+  async report(id) {
+    if (this.list[id]?.ready === false) await this.prepared(id);
     return this.once(`reports/${id}`, async (response) => ({ id, ...(await response.json()) }));
   }
 

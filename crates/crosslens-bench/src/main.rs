@@ -1,7 +1,8 @@
-//! The Crosslens side of the benchmarks: speaks the protocol of the peers' programs, so that a driver can take turns between them.
+//! The Crosslens side of the benchmarks: speaks the protocol of the peers' programs, and takes turns between them (`interleave`).
 
 mod analysis;
 mod heads_cost;
+mod interleave;
 mod pretrained;
 mod protocol;
 mod serve_load;
@@ -29,6 +30,8 @@ enum Benchmark {
     Translation(translation::Arguments),
     /// The passes of `crosslens heads` over many sentences, beside a bare forward pass.
     HeadsCost(heads_cost::Arguments),
+    /// Takes turns between programs that speak the same protocol, and prints their speeds and ratios.
+    Interleave(interleave::Arguments),
     /// Live explanations asked of a running `crosslens serve`, many at once.
     ServeLoad(serve_load::Arguments),
 }
@@ -40,6 +43,7 @@ fn main() -> std::io::Result<()> {
         Benchmark::Pretrained(arguments) => pretrained::run(&arguments),
         Benchmark::Translation(arguments) => translation::run(&arguments),
         Benchmark::HeadsCost(arguments) => heads_cost::run(&arguments),
+        Benchmark::Interleave(arguments) => interleave::run(&arguments),
         Benchmark::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader, Error, Write};
 use std::net::TcpStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::protocol::say;
 
@@ -29,6 +29,7 @@ const WARM_UP: usize = 5;
 pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
     let host = arguments.url.trim_start_matches("http://").trim_end_matches('/');
     let n_each = arguments.requests.div_ceil(arguments.concurrency.max(1));
+    wait_until_ready(host, arguments.model)?;
     let start = Instant::now();
     let answers: Vec<std::io::Result<Vec<f64>>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..arguments.concurrency.max(1))
@@ -47,6 +48,20 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
         "requests": times_ms.len(), "concurrency": arguments.concurrency, "requests_per_second": times_ms.len() as f64 / elapsed_secs,
         "p50_ms": quantile(0.5), "p99_ms": quantile(0.99), "max_ms": quantile(1.0),
     }))
+}
+
+/// The server answers before it has explained its models.
+fn wait_until_ready(host: &str, model: usize) -> std::io::Result<()> {
+    let stream = TcpStream::connect(host)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        (&stream).write_all(format!("GET /api/models/{model} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes())?;
+        let model: Value = serde_json::from_slice(&read_answer(&mut reader)?)?;
+        if model["ready"] == true {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Asks for one sentence after the other on one connection; gives the time of each in milliseconds.
@@ -71,8 +86,8 @@ fn ask_on(host: &str, model: usize, first: usize, n: usize) -> std::io::Result<V
     Ok(times_ms)
 }
 
-/// Reads one whole answer; anything but 200 is an error.
-fn read_answer(reader: &mut impl BufRead) -> std::io::Result<()> {
+/// Reads one whole answer and gives its body; anything but 200 is an error.
+fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     let (mut status, mut length) = (String::new(), 0);
     reader.read_line(&mut status)?;
     loop {
@@ -87,5 +102,5 @@ fn read_answer(reader: &mut impl BufRead) -> std::io::Result<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    if status.contains(" 200 ") { Ok(()) } else { Err(Error::other(format!("{}: {}", status.trim(), String::from_utf8_lossy(&body)))) }
+    if status.contains(" 200 ") { Ok(body) } else { Err(Error::other(format!("{}: {}", status.trim(), String::from_utf8_lossy(&body)))) }
 }

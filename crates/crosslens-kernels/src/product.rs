@@ -16,6 +16,9 @@ use crate::{Matrix, MatrixMut, Real};
 const TILE_ROWS: usize = 6;
 /// Rows of the shared dimension that a transposed product packs at a time: a panel stays in the first-level cache.
 const CHUNK_ROWS: usize = 256;
+/// Rows of a panel that are filled together from a matrix lying the other way: they stay in the first-level cache while its rows pass by,
+/// each of which gives a number to every line of them.
+const TURNED_ROWS: usize = 256;
 /// Size of a cache line. Panels start on one, so that no register is read across two.
 const LINE_BYTES: usize = 64;
 
@@ -156,10 +159,12 @@ impl<F: Real> WithSimd for Pack<'_, F> {
                 }
             } else {
                 let turned = matrix.transposed();
-                for column in from..to {
-                    let elements = turned.row(column);
-                    for (lanes, &element) in panel.chunks_exact_mut(width).zip(elements) {
-                        lanes[column - from] = element;
+                for (block, rows) in panel.chunks_mut(TURNED_ROWS * width).enumerate() {
+                    for column in from..to {
+                        let elements = &turned.row(column)[block * TURNED_ROWS..];
+                        for (lanes, &element) in rows.chunks_exact_mut(width).zip(elements) {
+                            lanes[column - from] = element;
+                        }
                     }
                 }
             }
@@ -558,6 +563,22 @@ mod tests {
                 prop_assert_eq!(&alone[..], &all[row * columns..][..columns]);
             }
         }
+    }
+
+    #[test]
+    fn a_long_right_side_that_lies_the_other_way_packs_the_same() {
+        let (depth, columns) = (2 * TURNED_ROWS + 3, 21);
+        let right = noise(depth * columns, 3);
+        let turned: Vec<f64> = (0..columns * depth).map(|i| right[(i % depth) * columns + i / depth]).collect();
+        let [mut straight, mut other] = [Packed::new(), Packed::new()];
+        straight.pack(Matrix::new(&right, depth, columns));
+        other.pack(Matrix::new(&turned, columns, depth).transposed());
+        assert_eq!(straight.panels[straight.start..][..depth * columns], other.panels[other.start..][..depth * columns]);
+        let left = noise(2 * depth, 4);
+        let [mut one, mut two] = [vec![0.0; 2 * columns], vec![0.0; 2 * columns]];
+        product(MatrixMut::new(&mut one, 2, columns), Matrix::new(&left, 2, depth), &straight, Write::Over);
+        product(MatrixMut::new(&mut two, 2, columns), Matrix::new(&left, 2, depth), &other, Write::Over);
+        assert_eq!(one, two);
     }
 
     #[test]

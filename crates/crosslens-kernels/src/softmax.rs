@@ -2,6 +2,8 @@ use crate::Real;
 
 /// Sums kept apart, so that the loop vectorises and the order never changes.
 const PARTIAL_SUMS: usize = 8;
+/// Values that are searched at a time.
+const SEARCHED: usize = 32;
 
 /// Turns a row of scores into weights, `w[k] = e^score[k] / Σ_j e^score[j]`; an empty row stays empty.
 ///
@@ -20,6 +22,25 @@ pub fn log_sum_exp<F: Real>(row: &mut [F]) -> F {
     F::of(sum.to_f64().ln()) + highest
 }
 
+/// Where the highest value of a row stands, the first among equals; NaN never wins, and where there is nothing else, there is no such place.
+///
+/// ```
+/// assert_eq!(crosslens_kernels::place_of_highest(&[1.0, f32::NAN, 3.0, 3.0]), Some(2));
+/// ```
+pub fn place_of_highest<F: Real>(row: &[F]) -> Option<usize> {
+    crate::vectorised(
+        #[inline(always)]
+        || {
+            let highest = highest(row);
+            let (blocks, rest) = row.as_chunks::<SEARCHED>();
+            // Whole blocks are compared without a way out between, so that they fill registers.
+            let number = blocks.iter().position(|block| block.iter().fold(false, |found, &value| found | (value == highest)));
+            let (from, block) = number.map_or((row.len() - rest.len(), rest), |number| (number * SEARCHED, &blocks[number]));
+            block.iter().position(|&value| value == highest).map(|place| from + place)
+        },
+    )
+}
+
 /// Replaces scores by weights; returns the highest score and `Σ_j e^(row[j] − highest)`.
 fn normalise<F: Real>(row: &mut [F]) -> (F, F) {
     crate::vectorised(
@@ -34,15 +55,21 @@ fn normalise<F: Real>(row: &mut [F]) -> (F, F) {
     )
 }
 
+/// NaN never wins. The highest are kept apart like the sums: one after the other, each comparison would wait for the one before.
 #[inline(always)]
 fn highest<F: Real>(row: &[F]) -> F {
-    let mut highest = F::of(f64::NEG_INFINITY);
-    for &score in row {
-        if score > highest {
-            highest = score;
+    let higher = |best: F, score: F| if score > best { score } else { best };
+    let mut highest = [F::of(f64::NEG_INFINITY); PARTIAL_SUMS];
+    let (blocks, rest) = row.as_chunks::<PARTIAL_SUMS>();
+    for block in blocks {
+        for (best, &score) in highest.iter_mut().zip(block) {
+            *best = higher(*best, score);
         }
     }
-    highest
+    for (best, &score) in highest.iter_mut().zip(rest) {
+        *best = higher(*best, score);
+    }
+    highest.into_iter().fold(F::of(f64::NEG_INFINITY), higher)
 }
 
 #[inline(always)]
@@ -80,6 +107,32 @@ mod tests {
             let expected = scores.iter().map(|score| score.exp()).sum::<f64>().ln() + shift;
             prop_assert!((sum - expected).abs() < 1e-12);
         }
+    }
+
+    /// Written out: one value after the other.
+    fn first_highest(row: &[f32]) -> Option<usize> {
+        let numbers = row.iter().enumerate().filter(|(_, value)| !value.is_nan());
+        numbers
+            .fold(None, |best: Option<(usize, f32)>, (place, &value)| match best {
+                Some((_, highest)) if highest >= value => best,
+                _ => Some((place, value)),
+            })
+            .map(|(place, _)| place)
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_of_the_highest_is_found(values in prop::collection::vec(-3i8..4, 0..200), nan in prop::collection::vec(any::<bool>(), 200)) {
+            let row: Vec<f32> = values.iter().zip(nan).map(|(&value, nan)| if nan { f32::NAN } else { f32::from(value) }).collect();
+            prop_assert_eq!(place_of_highest(&row), first_highest(&row));
+        }
+    }
+
+    #[test]
+    fn a_row_without_numbers_has_no_highest_and_one_of_infinities_its_first() {
+        assert_eq!(place_of_highest(&[f64::NAN; 40]), None);
+        assert_eq!(place_of_highest::<f32>(&[]), None);
+        assert_eq!(place_of_highest(&[f64::NAN, f64::NEG_INFINITY, f64::NEG_INFINITY]), Some(1));
     }
 
     #[test]

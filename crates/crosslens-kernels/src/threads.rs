@@ -34,6 +34,19 @@ impl Threads {
         }
     }
 
+    /// Does both, side by side if there is a team. Allocates nothing.
+    pub fn both(&self, one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
+        match &self.pool {
+            None => {
+                one();
+                other();
+            }
+            Some(pool) => {
+                pool.install(|| rayon::join(one, other));
+            }
+        }
+    }
+
     /// Does `work` once for each piece, with the piece's number.
     pub fn for_each<T: Send>(&self, pieces: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
         match &self.pool {
@@ -100,6 +113,16 @@ mod tests {
             let mut pieces = [0; 7];
             threads.for_each(&mut pieces, |number, piece| *piece += number + 1);
             assert_eq!((threads.count(), pieces), (n_threads, [1, 2, 3, 4, 5, 6, 7]));
+        }
+    }
+
+    #[test]
+    fn both_are_done_by_any_number_of_threads_and_within_others() {
+        for n_threads in [1, 2, 3] {
+            let threads = Threads::new(n_threads).expect("threads can be started");
+            let mut pieces = [(0, 0); 5];
+            threads.for_each(&mut pieces, |number, (one, other)| threads.both(|| *one = number + 1, || *other = 10 * number));
+            assert_eq!(pieces, [(1, 0), (2, 10), (3, 20), (4, 30), (5, 40)]);
         }
     }
 

@@ -1,11 +1,11 @@
 //! Words that belong together, by what a model looks at.
 
-use crosslens_analysis::align::{AlignmentTally, Gold, Links, Row, SoftAlignment, SoftAlignmentError, WordError, WordOf};
-use crosslens_analysis::{Fed, Pair, RecordError, Recordable, SiteKind, Token, Vocabulary};
-use crosslens_nets::tasks::{END_WORD, Split, Task as _, TaskConfig};
-use crosslens_pretrained::{Subject, TokenNames, Wanted};
+use crosslens_analysis::align::{
+    AlignmentTally, Gold, Links, Row, SoftAlignment, SoftAlignmentError, SoftText, WordError, WordOf, nematus_block,
+};
+use crosslens_analysis::{Fed, Pair, RecordError, Recordable};
 
-use crate::{AttendError, PretrainedModel, PretrainedModelError, TrainedModel};
+use crate::{AttendError, PretrainedModelError};
 
 /// Sentences that are run at a time.
 const BATCH: usize = 64;
@@ -45,7 +45,7 @@ pub enum AlignError {
         /// The reason.
         source: PretrainedModelError,
     },
-    /// A sentence that a network trained here cannot read.
+    /// A sentence with words that a network trained here, or a mapped one, does not know.
     #[error("sentence {number}: {source}")]
     Unread {
         /// From 1.
@@ -100,6 +100,24 @@ pub struct AlignedSentence {
     pub source: Vec<String>,
     /// Target tokens.
     pub target: Vec<String>,
+    /// Whether the last of the source's and of the target's tokens ends the sentence, and stands for no text.
+    pub has_end: [bool; 2],
+}
+
+impl AlignedSentence {
+    /// The weights between tokens as [Nematus writes them](nematus_block), which gives every sentence an end: one that has none gets an end
+    /// of no weight.
+    pub fn soft_text(&self, number: usize) -> Result<String, SoftAlignmentError> {
+        let [source, target] = [(&self.source, self.has_end[0]), (&self.target, self.has_end[1])]
+            .map(|(tokens, has_end)| &tokens[..tokens.len() - usize::from(has_end)]);
+        let (n_rows, n_columns) = (target.len() + 1, source.len() + 1);
+        let padded = |row: usize| {
+            let weights = if row < self.soft.n_targets() { self.soft.row(row) } else { &[] };
+            weights.iter().copied().chain(std::iter::repeat(0.0)).take(n_columns)
+        };
+        let alignment = SoftAlignment::new(n_rows, n_columns, (0..n_rows).flat_map(padded))?;
+        nematus_block(number, 0.0, &SoftText { source, target, alignment: &alignment })
+    }
 }
 
 /// How well one head's attention aligns.
@@ -133,129 +151,43 @@ pub struct Aligned {
 impl Aligned {
     /// Whether quality is measured on a sentence, counted from 0: one whose links chose the head says nothing of it.
     pub fn is_judged(&self, number: usize) -> bool {
-        !self.chosen_by_even || number % 2 == 1
+        !(self.chosen_by_even && is_even(number))
     }
 }
 
 /// A pair, encoded.
-struct Encoded {
-    pair: Pair,
-    source: Vec<String>,
-    target: Vec<String>,
-    source_words: WordOf,
-    target_words: WordOf,
+pub(crate) struct Encoded {
+    pub(crate) pair: Pair,
+    pub(crate) source: EncodedSide,
+    pub(crate) target: EncodedSide,
 }
 
-impl PretrainedModel {
-    /// Links the words of sentence pairs by attention, the decoder fed with the target.
-    pub fn align(
-        &self,
-        pairs: &[(String, String)],
-        gold: Option<&[Gold]>,
-        options: &AlignOptions,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Aligned, AlignError> {
-        let encoded: Vec<Encoded> = pairs.iter().enumerate().map(|(number, pair)| self.encode(number, pair)).collect::<Result<_, _>>()?;
-        let wanted = Wanted { kinds: vec![SiteKind::Cross], states: false, answers: false };
-        let subject =
-            Subject::new(self.model().clone(), TokenNames::default(), wanted, options.n_threads).map_err(PretrainedModelError::from)?;
-        align(&subject, &encoded, gold, options, progress)
-    }
-
-    fn encode(&self, number: usize, (source, target): &(String, String)) -> Result<Encoded, AlignError> {
-        let number = number + 1;
-        let of = |source| AlignError::Sentence { number, source };
-        let (source, target) = (self.source(source).map_err(of)?, self.target(target).map_err(of)?);
-        let tokens = |ids: &[u32]| ids.iter().map(|&id| id as Token).collect();
-        Ok(Encoded {
-            pair: Pair::new(tokens(&source.ids), tokens(&target.ids)),
-            source: source.tokens,
-            target: target.tokens,
-            source_words: WordOf::new(source.words)?,
-            target_words: WordOf::new(target.words)?,
-        })
-    }
+/// One side of it.
+pub(crate) struct EncodedSide {
+    pub(crate) tokens: Vec<String>,
+    /// To which word each belongs; none for tokens that stand for no text.
+    pub(crate) words: WordOf,
+    /// Whether the last token ends the sentence, and stands for no text.
+    pub(crate) has_end: bool,
 }
 
-/// A source and its target.
-type TextPair = (String, String);
-
-impl TrainedModel {
-    /// Links the words of sentence pairs by the attention of a network trained here, the decoder fed with the target.
-    pub fn align(
-        &self,
-        pairs: &[(String, String)],
-        gold: Option<&[Gold]>,
-        options: &AlignOptions,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Aligned, AlignError> {
-        let subject = self.subject(options.n_threads).map_err(AlignError::Threads)?;
-        if subject.description().sites.is_empty() {
-            return Err(AlignError::NoAttention);
-        }
-        let encoded: Vec<Encoded> =
-            pairs.iter().enumerate().map(|(number, pair)| self.encode_for_alignment(number, pair)).collect::<Result<_, _>>()?;
-        align(&subject, &encoded, gold, options, progress)
-    }
-
-    /// Sentences of the miniature grammar with their true links; `None` for any other task.
-    pub fn linked_sentences(&self, seed: u64, n_sentences: u64) -> Option<(Vec<TextPair>, Vec<Gold>)> {
-        let TaskConfig::Translation(config) = &self.config.task else { return None };
-        let task = config.build().ok()?;
-        let (source, target) = (self.task.source_vocabulary(), self.task.target_vocabulary());
-        let sentence = |index| {
-            let Pair { source: from, target: to, .. } = task.pair(Split::Test, seed, index);
-            let words = |vocabulary: &Vocabulary, tokens: &[Token]| {
-                let end = vocabulary.token(END_WORD);
-                vocabulary.text(&tokens.iter().copied().filter(|&token| Some(token) != end).collect::<Vec<_>>())
-            };
-            ((words(source, &from), words(target, &to)), task.alignment(Split::Test, seed, index))
-        };
-        Some((0..n_sentences).map(sentence).unzip())
-    }
-
-    /// Words of the text are those that blanks separate, so that they are the words of given links.
-    fn encode_for_alignment(&self, number: usize, (source, target): &(String, String)) -> Result<Encoded, AlignError> {
-        let number = number + 1;
-        let of = |source| AlignError::Unread { number, source: Box::new(source) };
-        let side = |text: &str, is_source: bool| -> Result<(Vec<Token>, Vec<String>, WordOf), AlignError> {
-            let (mut tokens, mut pieces, mut words) = (Vec::new(), Vec::new(), Vec::new());
-            let n_words = text.split_whitespace().count();
-            for (place, word) in text.split_whitespace().enumerate() {
-                let read = if is_source { self.read_source(word) } else { self.read_target(word) };
-                let (word_tokens, word_pieces) = read.map_err(of)?;
-                // Each word is read with an end; only that of the last is one.
-                let has_end = word_pieces.last().is_some_and(|piece| piece == END_WORD);
-                let kept = word_tokens.len() - usize::from(has_end && place + 1 < n_words);
-                for (token, piece) in word_tokens.into_iter().zip(word_pieces).take(kept) {
-                    words.push((piece != END_WORD).then_some(place));
-                    tokens.push(token);
-                    pieces.push(piece);
-                }
-            }
-            Ok((tokens, pieces, WordOf::new(words)?))
-        };
-        if source.trim().is_empty() || target.trim().is_empty() {
-            return Err(of(AttendError::Empty { side: if source.trim().is_empty() { "source" } else { "target" } }));
-        }
-        let (source_tokens, source, source_words) = side(source, true)?;
-        let (target_tokens, target, target_words) = side(target, false)?;
-        Ok(Encoded { pair: Pair::new(source_tokens, target_tokens), source, target, source_words, target_words })
+impl EncodedSide {
+    pub(crate) fn new(tokens: Vec<String>, words: Vec<Option<usize>>) -> Result<Self, AlignError> {
+        let has_end = words.last().is_some_and(Option::is_none);
+        Ok(Self { tokens, words: WordOf::new(words)?, has_end })
     }
 }
 
 /// Links the words of encoded sentences by what `subject` looks at.
-fn align(
+pub(crate) fn align(
     subject: &dyn Recordable,
     encoded: &[Encoded],
     gold: Option<&[Gold]>,
     options: &AlignOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Aligned, AlignError> {
-    if let Some(gold) = gold.filter(|gold| gold.len() != encoded.len()) {
-        return Err(AlignError::OtherGold { gold: gold.len(), sentences: encoded.len() });
-    }
-    let places: Vec<(usize, usize)> = subject.description().sites.iter().map(|site| (site.layer, site.head)).collect();
+    gold.map_or(Ok(()), |gold| check_gold(gold, encoded))?;
+    let places = places(subject)?;
     let n_passes = if options.heads == AlignHeads::Auto && places.len() > 1 { 2 } else { 1 };
     let all = encoded.len() as u64 * n_passes;
 
@@ -264,7 +196,8 @@ fn align(
         // Of one head there is nothing to choose.
         AlignHeads::Auto if places.len() == 1 => (places.clone(), Vec::new(), false),
         AlignHeads::Auto => {
-            let rated = rate(subject, encoded, gold, options, &places, &mut |done| progress(done, all))?;
+            // Quality is measured on the odd ones.
+            let rated = rate(subject, encoded, gold, options, is_even, &mut |done| progress(done, all))?;
             (vec![(rated[0].layer, rated[0].head)], rated, gold.is_some())
         }
     };
@@ -281,16 +214,34 @@ fn align(
         }
         let (soft, links) = link(&encoded[number], &mean, options)?;
         if let (Some(tally), Some(gold)) = (&mut tally, gold)
-            && (!only_odd || number % 2 == 1)
+            && !(only_odd && is_even(number))
         {
             tally.add(&links, &gold[number]);
         }
         let Encoded { source, target, .. } = &encoded[number];
-        sentences.push(AlignedSentence { links, soft, source: source.clone(), target: target.clone() });
+        let has_end = [source.has_end, target.has_end];
+        sentences.push(AlignedSentence { links, soft, source: source.tokens.clone(), target: target.tokens.clone(), has_end });
         progress(all - encoded.len() as u64 + number as u64 + 1, all);
         Ok(())
     })?;
     Ok(Aligned { heads, rated, sentences, tally, chosen_by_even: only_odd })
+}
+
+fn is_even(number: usize) -> bool {
+    number.is_multiple_of(2)
+}
+
+/// The heads, each a layer and a head.
+fn places(subject: &dyn Recordable) -> Result<Vec<(usize, usize)>, AlignError> {
+    let places: Vec<_> = subject.description().sites.iter().map(|site| (site.layer, site.head)).collect();
+    if places.is_empty() { Err(AlignError::NoAttention) } else { Ok(places) }
+}
+
+pub(crate) fn check_gold(gold: &[Gold], encoded: &[Encoded]) -> Result<(), AlignError> {
+    if gold.len() == encoded.len() {
+        return Ok(());
+    }
+    Err(AlignError::OtherGold { gold: gold.len(), sentences: encoded.len() })
 }
 
 /// Hands over the attention of each sentence, by site.
@@ -311,22 +262,22 @@ fn for_each_attention(
 fn link(sentence: &Encoded, weights: &[f64], options: &AlignOptions) -> Result<(SoftAlignment, Links), AlignError> {
     let (n_targets, n_sources) = (sentence.pair.target.len(), sentence.pair.source.len());
     let soft = SoftAlignment::new(n_targets, n_sources, weights.iter().copied())?;
-    let words = soft.joined(&sentence.target_words, &sentence.source_words, options.row)?;
+    let words = soft.joined(&sentence.target.words, &sentence.source.words, options.row)?;
     let links = options.threshold.map_or_else(|| words.argmax_links(), |threshold| words.links_above(threshold));
     Ok((soft, links))
 }
 
-/// Rates every head, best first.
-fn rate(
+/// Rates every head, best first: by the links of the sentences that `is_judged_by`, counted from 0, or without links by the path.
+pub(crate) fn rate(
     subject: &dyn Recordable,
     encoded: &[Encoded],
     gold: Option<&[Gold]>,
     options: &AlignOptions,
-    places: &[(usize, usize)],
+    is_judged_by: fn(usize) -> bool,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<RatedHead>, AlignError> {
-    let rated = |&(layer, head): &(usize, usize)| RatedHead { layer, head, tally: AlignmentTally::default(), monotone: 0.0 };
-    let mut rated: Vec<RatedHead> = places.iter().map(rated).collect();
+    let rated = |(layer, head)| RatedHead { layer, head, tally: AlignmentTally::default(), monotone: 0.0 };
+    let mut rated: Vec<RatedHead> = places(subject)?.into_iter().map(rated).collect();
     let mut paths = vec![(0.0, 0.0); rated.len()];
     for_each_attention(subject, encoded, |number, attention| {
         for ((rated, path), attention) in rated.iter_mut().zip(&mut paths).zip(attention) {
@@ -335,7 +286,7 @@ fn rate(
             let along = soft.moving_path();
             *path = (path.0 + along.weight, path.1 + along.total);
             if let Some(gold) = gold
-                && number % 2 == 0
+                && is_judged_by(number)
             {
                 rated.tally.add(&links, &gold[number]);
             }

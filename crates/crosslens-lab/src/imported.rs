@@ -8,7 +8,9 @@ use crosslens_analysis::explain::{
 };
 use crosslens_analysis::report::CorpusReport;
 use crosslens_analysis::tsv::{TsvError, read_lines};
-use crosslens_analysis::{Attended, Description, Fed, Pair, RecordError, Recordable, Recorded, SiteKind, Stats, Sums, Token, Wishes};
+use crosslens_analysis::{
+    Attended, Description, Fed, Pair, RecordError, Recordable, Recorded, Side, SiteKind, Stats, Sums, Token, Untouched, Wishes,
+};
 use crosslens_nets::imported::{Imported, UnknownWord};
 use crosslens_nets::train::RunFolder;
 
@@ -19,7 +21,7 @@ use crate::recording::record_corpus;
 use crate::signals::{Senses, SignalError};
 use crate::{
     AttendError, AttendOptions, Choices, FileKind, OpenError, PretrainedModel, PretrainedModelError, RecordOptions, RecordRunError,
-    Sentence, Shard,
+    Sentence, Shard, Translation,
 };
 
 /// Why sentences for an imported model cannot be had.
@@ -294,6 +296,20 @@ impl ImportedModel {
         let pair = |(source, target): &(&str, Vec<Token>)| Ok(ReadSource::text(self.source(source)?).paired(target.clone()));
         let pairs: Vec<Pair> = texts.iter().map(pair).collect::<Result<_, AttendError>>()?;
         Ok(ImportedSentences { told: vec![false; pairs.len()], pairs, files: Vec::new(), warnings: Vec::new() })
+    }
+
+    /// What it makes of a text, the likeliest token each time, at most so many.
+    pub fn translate_greedily(&self, text: &str, most: usize) -> Result<Translation, AttendError> {
+        let source = ReadSource::text(self.source(text)?);
+        let tokens = self.write(std::slice::from_ref(&source), most, 1).map_err(Box::new)?.remove(0);
+        let subject = self.subject(1)?;
+        let answers = subject.run(&[source.paired(tokens.clone())], Fed::Target, &Untouched)?;
+        let loss: f64 = answers.iter().map(|answer| answer.loss).sum();
+        let text = match self {
+            Self::Mapped(model) => model.table(Side::Target).text(&tokens),
+            Self::Pretrained(model) => model.decode(&tokens)?,
+        };
+        Ok(Translation { text, score: -loss * tokens.len() as f64, tokens })
     }
 
     /// Sounds or pictures with what the model wrote for them, of long sounds for their first 30 seconds.

@@ -1,5 +1,6 @@
 //! What the program, the server and the Python package share: recipes by name, models by path, their recordings, sums and explanation.
 
+mod aligner;
 mod aligning;
 mod attending;
 mod captioning;
@@ -8,6 +9,7 @@ pub mod demo;
 mod explaining;
 mod fitting;
 mod imported;
+mod in_words;
 mod judging;
 mod live;
 mod model;
@@ -22,14 +24,16 @@ mod signals;
 mod transcribing;
 mod translating;
 
+pub use aligner::{Aligner, SourceAndTarget};
 pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead};
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use captioning::{CaptionError, Captioner};
 pub use explaining::{SentenceFileError, Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use imported::{Attention, ImportedModel, ImportedSentences, SentencesError};
+pub use in_words::in_words;
 pub use judging::TextQuality;
-pub use live::{Asked, Feeds, FileKind, LiveError, LiveModel, Rerun, Spelled, Taken, WordsOf};
+pub use live::{Answer, Asked, Feeds, FileKind, LiveError, LiveModel, Rerun, Spelled, Taken, WordsOf};
 pub use model::{OpenError, Opened, TrainedModel};
 pub use pretrained::{Choices, LanguageChoice, PretrainedModel, PretrainedModelError, Translation};
 pub use recorder::{RecordedTrainError, train as train_recorded};

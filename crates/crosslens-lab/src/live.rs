@@ -47,6 +47,15 @@ pub enum Asked {
     File(Vec<u8>),
 }
 
+/// A sentence explained.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The sentence, and the scores of the heads that were asked for.
+    pub samples: Samples,
+    /// What is wrong with the file that was sent, in words for its user: a sound that breaks off.
+    pub warning: Option<String>,
+}
+
 /// What a model wrote when it was run again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rerun {
@@ -121,6 +130,15 @@ pub enum LiveError {
     /// A file for a model of texts.
     #[error("this model reads texts, neither sounds nor pictures")]
     NoFiles,
+    /// What was sent is no sound or picture that the model reads; in words, with every cause.
+    #[error("{words}")]
+    Sent {
+        /// Why.
+        words: String,
+    },
+    /// What was sent cannot be laid down to be read.
+    #[error("the file that was sent cannot be written into the folder for temporary files")]
+    NotLaidDown(#[source] std::io::Error),
     /// There is nothing to take a sentence from.
     #[error("this model has no task and was opened without --corpus: there is no sentence to take")]
     NoSentences,
@@ -167,6 +185,8 @@ pub enum LiveError {
 struct Heard {
     recorded: Recorded,
     fed: Fed<'static>,
+    /// What is wrong with its file.
+    warning: Option<String>,
 }
 
 /// What differs between models: their words, their sentences.
@@ -302,25 +322,25 @@ impl LiveModel {
     }
 
     /// One sentence at these heads, or at all.
-    pub fn explain(&self, asked: &Asked, feeds: Feeds, estimator: Estimator, sites: Option<&[usize]>) -> Result<Samples, LiveError> {
+    pub fn explain(&self, asked: &Asked, feeds: Feeds, estimator: Estimator, sites: Option<&[usize]>) -> Result<Answer, LiveError> {
         let n_sites = self.subject.description().sites.len();
         let all: Vec<usize> = (0..n_sites).collect();
         let sites = sites.unwrap_or(&all);
         sites.iter().try_for_each(|&site| self.check_site(site))?;
-        let recorded = self.hear(asked, feeds)?.recorded;
+        let Heard { recorded, warning, .. } = self.hear(asked, feeds)?;
         self.check_size(&recorded, sites)?;
         let mut samples = self.ready(estimator)?.explain(&recorded, sites);
         if let (Kind::Imported(live), Some(sample)) = (&self.kind, samples.sentences.first_mut()) {
             sample.scene = live.scene(asked, &recorded)?;
         }
         let is_finite = samples.sentences.iter().flat_map(|sample| &sample.pieces).flatten().all(|piece| piece.is_finite());
-        if is_finite { Ok(samples) } else { Err(LiveError::Scores) }
+        if is_finite { Ok(Answer { samples, warning }) } else { Err(LiveError::Scores) }
     }
 
     /// Decodes a sentence again, the attention of one head made of some pieces of its scores alone.
     pub fn rerun(&self, asked: &Asked, feeds: Feeds, estimator: Estimator, site: usize, kept: Subset) -> Result<Rerun, LiveError> {
         self.check_site(site)?;
-        let Heard { recorded, fed } = self.hear(asked, feeds)?;
+        let Heard { recorded, fed, .. } = self.hear(asked, feeds)?;
         let how = self.ready(estimator)?.keeping(&recorded, site, kept);
         let target = recorded.target.clone().unwrap_or_else(|| recorded.predicted.clone());
         let pair = Pair { source: recorded.source.clone(), target, signal: recorded.signal.clone() };

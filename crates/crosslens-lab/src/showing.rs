@@ -143,27 +143,42 @@ impl Shown {
     pub fn of(opened: &Opened, path: &Path, options: &ShowOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, ShowError> {
         let shown = match opened {
             Opened::Model(model) => Self::of_model(model, RunFolder::at(path), options, progress)?,
-            Opened::Imported(model) => {
-                let n_threads = options.explain.n_threads;
-                let sentences = options.imported.sentences(model, options.n_sentences, n_threads)?;
-                let sentences = sentences.ok_or_else(|| ShowError::NoSentences { path: path.to_owned() })?;
-                let sums = options.imported.sums(model, path)?;
-                Self::of_imported(model, &sentences, sums.as_deref(), options, progress)?
-            }
+            Opened::Imported(model) => return Self::of_imported_at(path, model, options, &mut |_| (), progress),
             Opened::Recording(recording) => Self::of_recording(recording, options, progress)?,
         };
         shown.found_at(path)
     }
 
+    /// What lies at a path is called in the page.
+    pub fn name_at(path: &Path) -> String {
+        let name = path.file_stem().or_else(|| path.file_name()).unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
     /// Says where it was found, and adds what lies there besides.
     pub fn found_at(self, path: &Path) -> Result<Self, ShowError> {
         let mut shown = self;
-        shown.name = name_of(path);
+        shown.name = Self::name_at(path);
         shown.explained.report.model.path = Some(path.to_string_lossy().into_owned());
         if path.is_dir() {
             shown.timeline = timeline(path)?;
         }
         Ok(shown)
+    }
+
+    /// Explains a model of another program that was opened at `path`; `told` hears of the sentences before it starts.
+    pub fn of_imported_at(
+        path: &Path,
+        model: &ImportedModel,
+        options: &ShowOptions,
+        told: &mut dyn FnMut(&ImportedSentences),
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, ShowError> {
+        let sentences = options.imported.sentences(model, options.n_sentences, options.explain.n_threads)?;
+        let sentences = sentences.ok_or_else(|| ShowError::NoSentences { path: path.to_owned() })?;
+        let sums = options.imported.sums(model, path)?;
+        told(&sentences);
+        Self::of_imported(model, &sentences, sums.as_deref(), options, progress)?.found_at(path)
     }
 
     fn of_report(path: &Path, options: &ShowOptions) -> Result<Self, ShowError> {
@@ -173,7 +188,7 @@ impl Shown {
             Some(run) => (curves(&RunFolder::at(run))?, timeline(run)?),
             None => Default::default(),
         };
-        Ok(Self { name: name_of(path), explained, training, timeline })
+        Ok(Self { name: Self::name_at(path), explained, training, timeline })
     }
 
     fn of_model(
@@ -213,11 +228,6 @@ impl Shown {
             None => page,
         }
     }
-}
-
-fn name_of(path: &Path) -> String {
-    let name = path.file_stem().or_else(|| path.file_name()).unwrap_or(path.as_os_str());
-    name.to_string_lossy().into_owned()
 }
 
 /// Loss and accuracy along the training of a run.

@@ -124,7 +124,11 @@ fn every_shipped_configuration_keeps_its_promise_on_five_seeds() {
     std::thread::scope(|scope| (0..n_cores).for_each(|_| drop(scope.spawn(work))));
     let results = results.into_inner().expect("no run panicked");
     assert_eq!(results.len(), jobs.len());
-    let is_broken = |(&(place, _), &(accuracy, _)): &(&(usize, u64), &(f64, f64))| accuracy < promised(&RECIPES[place]);
-    let broken: Vec<_> = results.iter().filter(is_broken).map(|(&(place, seed), result)| (RECIPES[place].name, seed, result.0)).collect();
+    let broken: Vec<_> = results
+        .iter()
+        .map(|(&(place, seed), &(accuracy, _))| (&RECIPES[place], seed, accuracy))
+        .filter(|(recipe, _, accuracy)| *accuracy < promised(recipe))
+        .map(|(recipe, seed, accuracy)| (recipe.name, seed, accuracy))
+        .collect();
     assert!(broken.is_empty(), "promises broken: {broken:?}");
 }

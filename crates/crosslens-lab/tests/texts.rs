@@ -78,7 +78,7 @@ fn what_is_typed_is_read_as_the_run_reads_text() {
         let expected = model.read_source("The  COW sees the mouse.").expect("it is read").1;
         let live = LiveModel::of_run(model, 5, 8, 40, &mut |_| ()).expect("it is fitted");
         assert!(live.words().is_none(), "it reads any text");
-        let explain = |asked: &Asked, feeds| live.explain(asked, feeds, Estimator::Paper, None);
+        let explain = |asked: &Asked, feeds| live.explain(asked, feeds, Estimator::Paper, None).map(|answer| answer.samples);
 
         let asked = typed("The  COW sees the mouse.", Some("la vache voit la souris."));
         let samples = explain(&asked, Feeds::Target).expect("an explanation");

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crosslens_analysis::Token;
-use crosslens_kernels::{Real, Threads, log_sum_exp};
+use crosslens_kernels::{Real, Threads, log_sum_exp, place_of_highest};
 
 use crate::network::{Network, Stepper, Stepping};
 
@@ -78,9 +78,16 @@ impl<F> Hypothesis<F> {
     }
 }
 
-/// Sources that are written for together, and their tokens, so that memory does not grow with their length.
-const GROUP: usize = 32;
-const GROUP_TOKENS: usize = 512 * GROUP;
+/// Most sources that are written for together, and most of their tokens, so that memory does not grow with their length. A step reads all
+/// weights once, however many sources go along: of a readout that no cache holds, that is much of its time.
+const GROUP: usize = 64;
+const GROUP_TOKENS: usize = 16_384;
+
+/// Sources in a group of so many: few groups, and as many for each thread.
+fn group_size(n_sources: usize, n_threads: usize) -> usize {
+    let n_groups = n_sources.div_ceil(GROUP).next_multiple_of(n_threads);
+    n_sources.div_ceil(n_groups.max(1)).max(1)
+}
 
 /// The best hypotheses for each source, the best first.
 ///
@@ -113,10 +120,11 @@ pub fn write<F: Real>(
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|&number| std::cmp::Reverse(sources[number].len()));
     let lengths: Vec<usize> = order.iter().map(|&number| sources[number].len()).collect();
+    let most = group_size(sources.len(), threads.count());
     let mut groups: Vec<Written<'_, F>> = Vec::new();
     let mut rest = &order[..];
     while let Some(&longest) = lengths.get(order.len() - rest.len()) {
-        let (numbers, after) = rest.split_at((GROUP_TOKENS / longest.max(1)).clamp(1, GROUP).min(rest.len()));
+        let (numbers, after) = rest.split_at((GROUP_TOKENS / longest.max(1)).clamp(1, most).min(rest.len()));
         groups.push(Written { numbers, best: Vec::new() });
         rest = after;
     }
@@ -325,6 +333,9 @@ fn most_looked_at<F: Real>(weights: &[F], n_source: usize) -> Option<usize> {
 
 /// The tokens of the `n` highest logits, the highest first, the lower token among equals; NaN never wins.
 fn highest<F: Real>(logits: &[F], n: usize) -> Vec<Token> {
+    if n == 1 {
+        return place_of_highest(logits).map(|place| place as Token).into_iter().collect();
+    }
     let mut best: Vec<(F, Token)> = Vec::with_capacity(n + 1);
     let mut floor = F::of(f64::NEG_INFINITY);
     for (token, &logit) in logits.iter().enumerate() {
@@ -523,6 +534,13 @@ mod tests {
     }
 
     #[test]
+    fn groups_are_few_and_as_many_for_each_thread() {
+        for (n_sources, n_threads, size) in [(64, 1, 64), (64, 2, 32), (65, 1, 33), (200, 2, 50), (1000, 2, 63), (3, 8, 1), (0, 2, 1)] {
+            assert_eq!(group_size(n_sources, n_threads), size, "{n_sources} sources on {n_threads} threads");
+        }
+    }
+
+    #[test]
     fn sources_of_any_length_are_grouped_and_come_back_in_order() {
         let threads = Threads::new(2).expect("threads");
         let (network, weights) = drawn(&networks()[0]);
@@ -541,5 +559,7 @@ mod tests {
     fn the_highest_come_first_and_nan_never() {
         assert_eq!(highest(&[1.0, f64::NAN, 3.0, 3.0, 2.0], 3), [2, 3, 4]);
         assert_eq!(highest(&[f64::NAN, -1.0], 2), [1]);
+        assert_eq!(highest(&[1.0, f64::NAN, 3.0, 3.0], 1), [2]);
+        assert!(highest(&[f64::NAN; 3], 1).is_empty());
     }
 }

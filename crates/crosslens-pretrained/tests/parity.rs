@@ -260,6 +260,50 @@ fn the_rules_of_generation_are_kept() {
     assert!(n_tried >= 8, "{n_tried} rule files");
 }
 
+/// A text that is begun as transformers began it goes on as transformers went on, wherever it is taken up.
+#[test]
+fn a_forced_prefix_goes_on_as_transformers_does() {
+    let mut n_tried = 0;
+    for case in &cases() {
+        let (golden, model) = (Golden::of(case), Model::open(&folder(case)).unwrap_or_else(|error| panic!("{case}: {error}")));
+        let n_given = golden.prefix().len();
+        for (pair, row) in golden.pairs().0.iter().zip(golden.tokens("greedy")) {
+            let row = &row[1..];
+            let is_end = |token: &Token| model.generation().ends.contains(token);
+            let n = row.iter().position(is_end).map_or(row.len(), |end| end + 1);
+            for n_begun in n_given + 1..n {
+                let mut how = Decoding { prefix: row[..n_begun].to_vec(), ..Decoding::greedy(&model) };
+                how.rules.max_tokens = 12 - (n_begun - n_given);
+                // The first token after the prompt is written already.
+                how.rules.suppressed_first.clear();
+                assert_eq!(model.write(pair, &how).expect("a text")[0].tokens, row[..n], "{case}, from {n_begun}");
+                n_tried += 1;
+            }
+        }
+    }
+    assert!(n_tried > 50, "{n_tried} beginnings");
+}
+
+/// This T5 has no rules: after a beginning that it would not choose, each token is the likeliest by its logits on all that was written.
+#[test]
+fn what_follows_a_forced_prefix_is_the_likeliest_after_it() {
+    let (golden, model) = (Golden::of("t5"), Model::open(&folder("t5")).expect("a model"));
+    let prefix = [9, 9, 31];
+    for pair in &golden.pairs().0 {
+        let mut how = Decoding { prefix: prefix.to_vec(), ..Decoding::greedy(&model) };
+        how.rules.max_tokens = 6;
+        let written = model.write(pair, &how).expect("a text").remove(0).tokens;
+        assert!(written.starts_with(&prefix) && written.len() > prefix.len(), "{written:?}");
+        let fed: Vec<Token> = std::iter::once(model.generation().start).chain(written.iter().copied()).take(written.len()).collect();
+        let logits = model.logits_of(pair, &fed).expect("logits");
+        let rows = logits.chunks_exact(logits.len() / fed.len());
+        for (row, &token) in rows.zip(&written).skip(prefix.len()) {
+            let likeliest = row.iter().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(word, _)| word as Token);
+            assert_eq!(likeliest, Some(token), "{written:?}");
+        }
+    }
+}
+
 /// Products do not mix rows, so that company changes no bit.
 #[test]
 fn a_sentence_alone_is_the_same_as_in_a_batch_and_on_any_threads() {

@@ -10,7 +10,8 @@ use crosslens_analysis::{
 use crosslens_pretrained::{Decoding, EarlyStopping, Grid, Model, PretrainedError, Subject, TokenNames, Wanted};
 use safetensors::SafeTensors;
 
-const CASES: [&str; 8] = ["vit-trocr", "deit-trocr", "beit-trocr", "beit-shared", "vit-gpt2", "vit-gpt2-projected", "vit-bert", "blip"];
+const CASES: [&str; 9] =
+    ["vit-trocr", "deit-trocr", "beit-trocr", "beit-shared", "vit-gpt2", "vit-gpt2-projected", "vit-bert", "vit-roberta", "blip"];
 
 fn folder(case: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/vision").join(case)
@@ -242,7 +243,7 @@ fn configurations_that_make_no_sense_are_refused() {
         assert!(error.contains(says), "{error}");
     };
     refused("vit-trocr", "encoder", "model_type", "swin".into(), "known are vit, deit and beit");
-    refused("vit-trocr", "decoder", "model_type", "opt".into(), "known are trocr, gpt2 and bert");
+    refused("vit-trocr", "decoder", "model_type", "opt".into(), "known are trocr, gpt2, bert and roberta");
     refused("vit-trocr", "encoder", "patch_size", 99.into(), "larger than a picture");
     refused("vit-trocr", "encoder", "image_size", serde_json::json!([16, 24, 8]), "not of two whole numbers");
     refused("vit-trocr", "encoder", "num_attention_heads", 5.into(), "does not divide hidden_size = 12");
@@ -250,6 +251,8 @@ fn configurations_that_make_no_sense_are_refused() {
     refused("beit-trocr", "encoder", "image_size", serde_json::json!([16, 24]), "square pictures only");
     refused("deit-trocr", "decoder", "max_position_embeddings", 1_000_000.into(), "at most 16384");
     refused("vit-gpt2", "decoder", "add_cross_attention", false.into(), "sees nothing of the picture");
+    refused("vit-roberta", "decoder", "pad_token_id", 0.into(), "is 0, the token that this decoder fills up with");
+    refused("vit-roberta", "decoder", "max_position_embeddings", 2.into(), "is 2; 2 are for padding");
     refused("blip", "text_config", "sep_token_id", 48.into(), "names the token 48");
     let error = changed("vit-gpt2", |config| config["encoder"] = serde_json::Value::Null).expect_err("half a model");
     assert!(error.to_string().contains("field `encoder` is missing"), "{error}");

@@ -8,7 +8,7 @@ use crosslens_lab::analysis::explain::Samples;
 use crosslens_lab::analysis::page::{sample_header, value_norms};
 use crosslens_lab::analysis::report::Verdict;
 use crosslens_lab::analysis::{Estimator, N_PARTS, N_TERMS, Subset};
-use crosslens_lab::{Asked, Feeds, FileKind, LiveError, LiveModel, Spelled, Taken, WordsOf};
+use crosslens_lab::{Answer, Asked, Feeds, FileKind, LiveError, LiveModel, Spelled, Taken, WordsOf, in_words};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
 use hyper::header::{self, HeaderValue};
@@ -20,10 +20,11 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::guard::{Guard, Pass};
-use crate::jobs::{Job, Jobs, in_words};
+use crate::jobs::{Job, Jobs};
 use crate::library::{Library, Model, ServedReport, Source};
 use crate::reply::{Content, Refusal, Reply, arrays, events, json, whole, with_safe_headers};
 use crate::routes::{Found, Route, find};
+use crate::status::{Status, tell};
 use crate::{Limits, viewer};
 
 /// The description of the API, as it is served.
@@ -111,6 +112,7 @@ where
         Route::ReportSchema => Ok(whole(StatusCode::OK, "application/json", Bytes::from_static(REPORT_SCHEMA.as_bytes()))),
         Route::Models => Ok(models(&state)),
         Route::Model => Ok(json(StatusCode::OK, &model_view(found.number(0)?, model(&state, &found)?, true))),
+        Route::ModelEvents => told(&state, model(&state, &found)?.status()),
         Route::Explain => {
             let (live, place) = (live(&state, &found)?, place(&state)?);
             let request = read_at_most(state.limits.of_question(&live), &head, body).await?;
@@ -132,7 +134,7 @@ where
         Route::Jobs => Ok(json(StatusCode::OK, &state.jobs.views())),
         Route::StartJob => start_job(&state, read(&state, &head, body).await?),
         Route::Job => Ok(json(StatusCode::OK, &job(&state, &found)?.view())),
-        Route::JobEvents => job_events(&state, &found),
+        Route::JobEvents => told(&state, job(&state, &found)?.status()),
         Route::CancelJob => {
             let job = job(&state, &found)?;
             job.cancel();
@@ -187,7 +189,10 @@ where
     let bytes = match Limited::new(body, most).collect().await {
         Ok(collected) => collected.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body may have {most} bytes")));
+            return Err(Refusal::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body is larger than the {most} bytes that are taken; send less"),
+            ));
         }
         Err(_) => return Err(Refusal::bad("the body did not arrive")),
     };
@@ -219,14 +224,20 @@ fn model<'a>(state: &'a State, found: &Found<'_>) -> Result<&'a Model, Refusal> 
 }
 
 fn live(state: &State, found: &Found<'_>) -> Result<Arc<LiveModel>, Refusal> {
-    match &model(state, found)?.source {
+    match model(state, found)?.source()? {
         Source::Live(live) => Ok(Arc::clone(live)),
         _ => Err(Refusal::new(StatusCode::CONFLICT, "this is no running model: only what was recorded of it is here")),
     }
 }
 
 fn report(state: &State, found: &Found<'_>) -> Result<Arc<ServedReport>, Refusal> {
-    state.library.report(found.number(0)?).ok_or_else(|| Refusal::nothing("there is no such report"))
+    let number = found.number(0)?;
+    let Some(report) = state.library.report(number) else {
+        // The first reports are those of the models, by their numbers.
+        state.library.models.get(number).map_or(Ok(()), |model| model.source().map(drop))?;
+        return Err(Refusal::nothing("there is no such report"));
+    };
+    Ok(report)
 }
 
 fn job(state: &State, found: &Found<'_>) -> Result<Arc<Job>, Refusal> {
@@ -240,9 +251,11 @@ fn models(state: &State) -> Reply {
 
 /// A model for pages; its words only where one asks for it alone.
 fn model_view(id: usize, model: &Model, with_words: bool) -> serde_json::Value {
-    let mut view = json!({ "id": id, "name": model.name, "kind": model.kind(), "live": false, "report": model.report });
-    if let Source::Live(live) = &model.source {
-        view["live"] = true.into();
+    let source = model.source().ok();
+    let mut view = json!({
+        "id": id, "name": model.name, "kind": model.kind, "live": model.kind.is_live(), "report": id, "ready": source.is_some(),
+    });
+    if let Some(Source::Live(live)) = source {
         view["asks"] = asks(live);
         if let Some(run) = live.run() {
             let lengths = run.task.max_lengths();
@@ -271,15 +284,23 @@ fn asks(live: &LiveModel) -> serde_json::Value {
 }
 
 fn reports(state: &State) -> Reply {
+    let models = &state.library.models;
     let list = state.library.reports().into_iter().enumerate().map(|(id, report)| {
-        let live = match state.library.models.get(report.model).map(|model| &model.source) {
-            Some(Source::Live(live)) => Some(asks(live)),
+        let Some(report) = report else {
+            let Model { name, description, .. } = &models[id];
+            return json!({
+                "id": id, "name": name, "model": description, "n_sites": 0, "n_samples": 0, "of": id, "ready": false,
+                "live": false, "asks": null,
+            });
+        };
+        let live = match models.get(report.model).map(Model::source) {
+            Some(Ok(Source::Live(live))) => Some(asks(live)),
             _ => None,
         };
         let (n_sites, n_samples) = (report.verdicts.len(), report.samples.len());
         json!({
             "id": id, "name": report.name, "model": report.description, "n_sites": n_sites, "n_samples": n_samples,
-            "of": report.model, "live": live.is_some(), "asks": live,
+            "of": report.model, "ready": true, "live": live.is_some(), "asks": live,
         })
     });
     json(StatusCode::OK, &list.collect::<Vec<_>>())
@@ -379,6 +400,8 @@ struct ExplainRequest {
 struct Explanation {
     /// Its tokens by name, as among the samples of a report.
     sample: serde_json::Value,
+    /// What is wrong with the file that was sent.
+    warning: Option<String>,
     estimator: &'static str,
     /// Which tokens form a word, where they are pieces of words.
     words: Option<WordsOf>,
@@ -425,14 +448,15 @@ async fn explain(
 ) -> Result<Reply, Refusal> {
     let ExplainRequest { sentence, feeding, estimator, sites } = request;
     let asked = sentence.asked()?;
-    let own = state.library.models.get(id).and_then(|model| state.library.report(model.report));
+    let own = state.library.report(id);
     let explained = move || {
         let estimator = Estimator::from(estimator);
-        let samples = live.explain(&asked, feeding.into(), estimator, sites.as_deref()).map_err(|error| refused(&error))?;
+        let explained = live.explain(&asked, feeding.into(), estimator, sites.as_deref());
+        let Answer { samples, warning } = explained.map_err(|error| refused(&error))?;
         let sample = samples.sentences.first().map(|sample| sample_header(&samples, sample)).unwrap_or_default();
         let sites = site_views(&samples, sites.as_deref(), own.as_ref().map_or(&[], |report| report.verdicts.as_slice()));
         let words = live.word_of(&samples);
-        Ok(json(StatusCode::OK, &Explanation { sample, estimator: estimator.name(), words, sites }))
+        Ok(json(StatusCode::OK, &Explanation { sample, warning, estimator: estimator.name(), words, sites }))
     };
     work(state, place, explained).await
 }
@@ -479,7 +503,9 @@ async fn rerun(state: &State, place: OwnedSemaphorePermit, live: Arc<LiveModel>,
 /// What the client can mend is 422; the rest is the server's.
 fn refused(error: &LiveError) -> Refusal {
     match error {
-        LiveError::Sums(_) | LiveError::Fit(_) | LiveError::Split(_) | LiveError::Threads(_) => Refusal::broken(),
+        LiveError::Sums(_) | LiveError::Fit(_) | LiveError::Split(_) | LiveError::Threads(_) | LiveError::NotLaidDown(_) => {
+            Refusal::broken()
+        }
         _ => Refusal::unfit(in_words(error)),
     }
 }
@@ -513,10 +539,11 @@ fn usual_seed() -> u64 {
 
 fn start_job(state: &State, request: JobRequest) -> Result<Reply, Refusal> {
     let model = state.library.models.get(request.model).ok_or_else(|| Refusal::unfit("there is no such model"))?;
-    if matches!(model.source, Source::Report) {
+    let source = model.source()?;
+    if matches!(source, Source::Report) {
         return Err(Refusal::new(StatusCode::CONFLICT, "this is a report: there is nothing to explain anew"));
     }
-    if matches!(&model.source, Source::Live(live) if live.taken().is_none()) {
+    if matches!(source, Source::Live(live) if live.taken().is_none()) {
         let why = "this model was opened without sentences: start the server again with --corpus FILE";
         return Err(Refusal::new(StatusCode::CONFLICT, why));
     }
@@ -528,13 +555,13 @@ fn start_job(state: &State, request: JobRequest) -> Result<Reply, Refusal> {
     Ok(json(StatusCode::ACCEPTED, &view))
 }
 
-fn job_events(state: &State, found: &Found<'_>) -> Result<Reply, Refusal> {
-    let job = job(state, found)?;
+/// A stream of events that tell how something stands.
+fn told(state: &State, status: watch::Receiver<Status>) -> Result<Reply, Refusal> {
     let place = Arc::clone(&state.streams).try_acquire_owned().map_err(|_| Refusal::busy("too many streams of events at once"))?;
     let (sender, receiver) = mpsc::channel(4);
     let stopping = state.stopping.subscribe();
     tokio::spawn(async move {
-        job.tell(sender, stopping).await;
+        tell(status, sender, stopping).await;
         drop(place);
     });
     Ok(events(receiver))

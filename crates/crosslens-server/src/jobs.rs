@@ -5,58 +5,20 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crosslens_lab::Shown;
-use crosslens_lab::analysis::explain::{Corpus, CorpusError, ExplainError, Explained, First, Options, Phase, Progress, explain};
+use crosslens_lab::analysis::explain::{Corpus, CorpusError, ExplainError, Explained, First, Options, explain};
 use crosslens_lab::analysis::{Description, Recordable, Recorded};
-use hyper::body::Bytes;
+use crosslens_lab::{Shown, in_words};
 use serde::Serialize;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, watch};
 
 use crate::Limits;
 use crate::api::JobRequest;
 use crate::library::{Library, ServedReport, Source};
 use crate::reply::Refusal;
+use crate::status::Status;
 
 /// Jobs that are remembered; of more the oldest that have ended are forgotten.
 const REMEMBERED: usize = 200;
-
-/// How a job stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "kebab-case")]
-pub(crate) enum Status {
-    Waiting,
-    Running { phase: &'static str, done: u64, total: u64 },
-    Done { report: usize },
-    Failed { error: String },
-    Cancelled,
-}
-
-impl Status {
-    fn has_ended(&self) -> bool {
-        !matches!(self, Self::Waiting | Self::Running { .. })
-    }
-
-    fn of(progress: Progress) -> Self {
-        let phase = match progress.phase {
-            Phase::Fitting => "fitting",
-            Phase::Splitting => "splitting",
-            Phase::Checking => "checking",
-        };
-        Self::Running { phase, done: progress.done, total: progress.total }
-    }
-
-    /// As a server-sent event.
-    fn event(&self) -> Bytes {
-        let name = match self {
-            Self::Waiting | Self::Running { .. } => "progress",
-            Self::Done { .. } => "done",
-            Self::Failed { .. } => "failed",
-            Self::Cancelled => "cancelled",
-        };
-        let data = serde_json::to_string(self).unwrap_or_default();
-        format!("event: {name}\ndata: {data}\n\n").into()
-    }
-}
 
 /// One piece of long work.
 pub(crate) struct Job {
@@ -98,20 +60,9 @@ impl Job {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Sends how it stands, now and whenever that changes, until it has ended, nobody listens or the server stops.
-    pub(crate) async fn tell(self: Arc<Self>, events: mpsc::Sender<Bytes>, mut stopping: watch::Receiver<bool>) {
-        let mut status = self.status.subscribe();
-        loop {
-            let now = status.borrow_and_update().clone();
-            if events.send(now.event()).await.is_err() || now.has_ended() {
-                return;
-            }
-            tokio::select! {
-                changed = status.changed() => if changed.is_err() { return },
-                () = events.closed() => return,
-                _ = stopping.wait_for(|&is_stopping| is_stopping) => return,
-            }
-        }
+    /// How it stands, now and later.
+    pub(crate) fn status(&self) -> watch::Receiver<Status> {
+        self.status.subscribe()
     }
 }
 
@@ -144,7 +95,7 @@ impl Jobs {
 
     /// Starts one, or lets it wait for those before it.
     pub(crate) fn start(&self, library: &Arc<Library>, request: JobRequest, limits: &Limits) -> Result<JobView, Refusal> {
-        let job = self.enter(request, limits, library.reports().len() - library.models.len())?;
+        let job = self.enter(request, limits, library.n_reports() - library.models.len())?;
         let (library, turn, view, kept) = (Arc::clone(library), Arc::clone(&self.turn), job.view(), Arc::clone(&job));
         let work = async move {
             let turn = turn.acquire_owned().await;
@@ -206,6 +157,10 @@ impl Corpus for Stoppable<'_> {
         if self.job.is_cancelled() { Err("the job was cancelled".into()) } else { self.corpus.read(sentences) }
     }
 
+    fn is_read_in_parts(&self) -> bool {
+        self.corpus.is_read_in_parts()
+    }
+
     fn model(&self) -> Option<&dyn Recordable> {
         self.corpus.model()
     }
@@ -239,7 +194,7 @@ fn explained(job: &Job, library: &Library) -> Result<Explained, ExplainError> {
         explained.report.corpus.source = source;
         Ok(explained)
     };
-    match &library.models[model].source {
+    match library.models[model].source().map_err(|_| ExplainError::Empty)? {
         Source::Live(live) => {
             let mut explained = live.with_corpus(seed, sentences, &mut made).unwrap_or(Err(ExplainError::Empty))?;
             live.stage(&mut explained)?;
@@ -248,18 +203,4 @@ fn explained(job: &Job, library: &Library) -> Result<Explained, ExplainError> {
         Source::Recording(recording) => made(&First { corpus: recording.as_ref(), n_sentences: sentences }, "a recording".to_owned()),
         Source::Report => Err(ExplainError::Empty),
     }
-}
-
-/// An error with its causes.
-pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -1,19 +1,24 @@
 //! What is served: the runs, recordings and reports named on the command line, and what jobs add.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use crosslens_lab::analysis::Recording;
 use crosslens_lab::analysis::explain::{Explained, Options, Progress};
 use crosslens_lab::analysis::page::{average_bytes, codes_json, report_json, sample_bytes, sample_header};
 use crosslens_lab::analysis::report::Verdict;
+use crosslens_lab::analysis::{Recordable, Recording};
 use crosslens_lab::{ImportedModel, ImportedOptions, LiveError, LiveModel, Opened, Shard, ShowError, ShowOptions, Shown};
+use hyper::StatusCode;
 use hyper::body::Bytes;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::Limits;
+use crate::reply::Refusal;
+use crate::status::Status;
 
-/// How models are explained when they are opened.
+/// How models are explained once they are opened.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Sentences that components are fitted on, and the first report is made from.
@@ -57,6 +62,12 @@ pub enum LibraryError {
         /// Why.
         source: LiveError,
     },
+    /// A mistake of the program's own.
+    #[error("the explanation of `{path}` broke off; what went wrong stands above")]
+    Broken {
+        /// What was explained.
+        path: PathBuf,
+    },
 }
 
 /// What kind of thing was named.
@@ -69,6 +80,13 @@ pub(crate) enum Kind {
     Report,
 }
 
+impl Kind {
+    /// Whether it answers questions.
+    pub(crate) fn is_live(self) -> bool {
+        matches!(self, Self::Run | Self::Model)
+    }
+}
+
 /// What can be done with it besides looking at its report.
 pub(crate) enum Source {
     /// Any question can be asked.
@@ -79,22 +97,38 @@ pub(crate) enum Source {
     Report,
 }
 
-/// One thing that was named.
+/// One thing that was named. Its first report has its own number.
 pub(crate) struct Model {
     pub(crate) name: String,
-    pub(crate) source: Source,
-    /// Its first report's number.
-    pub(crate) report: usize,
+    pub(crate) kind: Kind,
+    /// What it is, in words.
+    pub(crate) description: String,
+    /// What it is made ready from; taken when that begins.
+    named: Mutex<Option<(Opened, PathBuf)>>,
+    source: OnceLock<Source>,
+    status: watch::Sender<Status>,
 }
 
 impl Model {
-    pub(crate) fn kind(&self) -> Kind {
-        match self.source {
-            Source::Live(ref live) if live.run().is_some() => Kind::Run,
-            Source::Live(_) => Kind::Model,
-            Source::Recording(_) => Kind::Recording,
-            Source::Report => Kind::Report,
-        }
+    fn new(name: String, kind: Kind, description: String, named: Option<(Opened, PathBuf)>) -> Self {
+        Self { name, kind, description, named: Mutex::new(named), source: OnceLock::new(), status: watch::Sender::new(Status::Waiting) }
+    }
+
+    /// What can be done with it, once it is explained; its report is there then too.
+    pub(crate) fn source(&self) -> Result<&Source, Refusal> {
+        self.source.get().ok_or_else(|| match &*self.status.borrow() {
+            Status::Failed { error } => Refusal::new(StatusCode::CONFLICT, format!("`{}` cannot be shown: {error}", self.name)),
+            Status::Running { phase, done, total } => {
+                let far = format!("{phase}, {done} of {total} sentences");
+                Refusal::busy(format!("`{}` is still being explained ({far}); ask again in a moment", self.name))
+            }
+            _ => Refusal::busy(format!("`{}` waits to be explained; ask again in a moment", self.name)),
+        })
+    }
+
+    /// How far its explanation is, now and later.
+    pub(crate) fn status(&self) -> watch::Receiver<Status> {
+        self.status.subscribe()
     }
 }
 
@@ -113,7 +147,9 @@ pub(crate) struct ServedReport {
 impl ServedReport {
     pub(crate) fn new(model: usize, shown: &Shown) -> Self {
         let (report, samples) = (&shown.explained.report, &shown.explained.samples);
-        let value = serde_json::to_value(report).expect("a report has string keys");
+        let mut report = report.clone();
+        report.corpus.warnings.iter_mut().for_each(|warning| *warning = without_folder(warning));
+        let value = serde_json::to_value(&report).expect("a report has string keys");
         let headers: Vec<_> = samples.sentences.iter().map(|sample| sample_header(samples, sample)).collect();
         let whole = report_json(&shown.name, value, &headers, &codes_json(samples), &shown.training, shown.timeline.as_ref());
         Self {
@@ -128,10 +164,48 @@ impl ServedReport {
     }
 }
 
+/// A warning that names a file first, its folder left out: where it lies on this machine is nothing a browser need know.
+fn without_folder(warning: &str) -> String {
+    let named = || {
+        let (path, rest) = warning.strip_prefix('`')?.rsplit_once('`')?;
+        Some(format!("`{}`{rest}", Path::new(path).file_name()?.display()))
+    };
+    named().unwrap_or_else(|| warning.to_owned())
+}
+
 /// Everything that is served.
 pub struct Library {
     pub(crate) models: Vec<Model>,
-    reports: RwLock<Vec<Arc<ServedReport>>>,
+    /// The first of each model, where it is there already, then those of jobs.
+    reports: RwLock<Vec<Option<Arc<ServedReport>>>>,
+    options: OpenOptions,
+}
+
+/// What is told while things are made ready, one after the other.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Preparing<'a> {
+    /// How far the explanation of one is.
+    Working {
+        /// Which.
+        name: &'a str,
+        /// How far.
+        progress: Progress,
+    },
+    /// One is there.
+    Ready {
+        /// Which.
+        name: &'a str,
+        /// What is wrong with the files it was explained on, in words for its user.
+        warnings: &'a [String],
+    },
+    /// One cannot be shown.
+    Failed {
+        /// Which.
+        name: &'a str,
+        /// Why.
+        error: LibraryError,
+    },
 }
 
 /// What a run or a recording can do besides being explained.
@@ -200,61 +274,120 @@ pub struct Summary {
 }
 
 impl Library {
-    /// Opens everything; runs and recordings are explained first, and runs kept ready for questions. `progress` is told of each path.
-    pub fn open(paths: &[PathBuf], options: &OpenOptions, progress: &mut dyn FnMut(&Path, Progress)) -> Result<Self, LibraryError> {
-        let mut library = Self { models: Vec::new(), reports: RwLock::default() };
+    /// Opens everything and explains nothing yet: [`Library::prepare`] does. Saved reports are there at once.
+    pub fn open(paths: &[PathBuf], options: OpenOptions) -> Result<Self, LibraryError> {
+        let mut library = Self { models: Vec::new(), reports: RwLock::default(), options };
         for path in paths {
-            library.add(path, options, &mut |done| progress(path, done))?;
+            library.add(path)?;
         }
         Ok(library)
     }
 
-    fn add(&mut self, path: &Path, options: &OpenOptions, progress: &mut dyn FnMut(Progress)) -> Result<(), LibraryError> {
-        let show = options.show();
-        let (mut shown, source) = if path.extension().is_some_and(|extension| extension == "json") || !path.exists() {
-            (Shown::open(path, &show, progress)?, Source::Report)
-        } else {
-            let opened = options.imported.open(path).map_err(ShowError::from)?;
-            match opened {
-                Opened::Imported(model) => imported(*model, path, &show, progress)?,
-                opened => {
-                    let shown = Shown::of(&opened, path, &show, progress)?;
-                    (shown, source(opened, path, options, progress)?)
-                }
+    fn add(&mut self, path: &Path) -> Result<(), LibraryError> {
+        let is_report = path.extension().is_some_and(|extension| extension == "json") || !path.exists();
+        let report = if is_report { Some(Shown::open(path, &self.options.show(), &mut |_| ())?) } else { None };
+        let model = match &report {
+            Some(shown) => Model::new(shown.name.clone(), Kind::Report, shown.explained.report.model.description.clone(), None),
+            None => {
+                let opened = self.options.imported.open(path).map_err(ShowError::from)?;
+                let (kind, description) = match &opened {
+                    Opened::Model(model) => {
+                        let subject = model.subject(1).map_err(|error| cannot_live(path)(error.into()))?;
+                        (Kind::Run, subject.description().model.clone())
+                    }
+                    Opened::Imported(model) => (Kind::Model, model.description().model.clone()),
+                    Opened::Recording(recording) => (Kind::Recording, recording.description().model.clone()),
+                };
+                Model::new(Shown::name_at(path), kind, description, Some((opened, path.to_owned())))
             }
         };
+        self.models.push(model);
+        self.reports.get_mut().unwrap_or_else(PoisonError::into_inner).push(None);
+        if let Some(shown) = report {
+            self.keep(self.models.len() - 1, shown, Source::Report);
+        }
+        Ok(())
+    }
+
+    /// Explains runs, models and recordings, and keeps those that run ready for questions, one after the other until it should stop.
+    pub fn prepare(&self, should_stop: &dyn Fn() -> bool, told: &mut dyn FnMut(Preparing<'_>)) {
+        for (number, model) in self.models.iter().enumerate() {
+            let named = model.named.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some((opened, path)) = named else { continue };
+            if should_stop() {
+                return;
+            }
+            let name = model.name.as_str();
+            let mut progress = |progress: Progress| {
+                model.status.send_replace(Status::of(progress));
+                told(Preparing::Working { name, progress });
+            };
+            // Nothing of a panic is seen later: what it was working on is dropped with it.
+            let made = catch_unwind(AssertUnwindSafe(|| self.explained(opened, &path, &mut progress)));
+            match made.unwrap_or_else(|_| Err(LibraryError::Broken { path })) {
+                Ok((shown, source)) => {
+                    // Said before it is there to be seen, so that nobody sees a model whose warnings are still to come.
+                    told(Preparing::Ready { name, warnings: &shown.explained.report.corpus.warnings });
+                    self.keep(number, shown, source);
+                }
+                Err(error) => {
+                    // Errors name files, and where those lie is nothing a browser need know.
+                    let why = "the terminal of the server says why".to_owned();
+                    model.status.send_replace(Status::Failed { error: why });
+                    told(Preparing::Failed { name, error });
+                }
+            }
+        }
+    }
+
+    fn explained(&self, opened: Opened, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<(Shown, Source), LibraryError> {
+        let show = self.options.show();
+        match opened {
+            Opened::Imported(model) => imported(*model, path, &show, progress),
+            opened => {
+                let shown = Shown::of(&opened, path, &show, progress)?;
+                Ok((shown, source(opened, path, &self.options, progress)?))
+            }
+        }
+    }
+
+    /// Keeps what was made of a model: its report first, so that whoever finds it ready finds that too.
+    fn keep(&self, number: usize, mut shown: Shown, source: Source) {
         // Where it lies on this machine is nothing a browser need know.
         shown.explained.report.model.path = None;
         if shown.explained.report.corpus.source.starts_with("the recording ") {
             shown.explained.report.corpus.source = "a recording".to_owned();
         }
-        let report = self.add_report(ServedReport::new(self.models.len(), &shown));
-        self.models.push(Model { name: shown.name, source, report });
-        Ok(())
+        let report = Arc::new(ServedReport::new(number, &shown));
+        self.reports.write().unwrap_or_else(PoisonError::into_inner)[number] = Some(report);
+        self.models[number].source.set(source).ok();
+        self.models[number].status.send_replace(Status::Done { report: number });
     }
 
     /// Adds a report; gives its number.
     pub(crate) fn add_report(&self, report: ServedReport) -> usize {
         let mut reports = self.reports.write().unwrap_or_else(PoisonError::into_inner);
-        reports.push(Arc::new(report));
+        reports.push(Some(Arc::new(report)));
         reports.len() - 1
     }
 
-    pub(crate) fn reports(&self) -> Vec<Arc<ServedReport>> {
+    /// All of them by number; `None` where one is not there yet.
+    pub(crate) fn reports(&self) -> Vec<Option<Arc<ServedReport>>> {
         self.reports.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub(crate) fn n_reports(&self) -> usize {
+        self.reports.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     pub(crate) fn report(&self, number: usize) -> Option<Arc<ServedReport>> {
-        self.reports.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
+        self.reports.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned().flatten()
     }
 
     /// What there is, for people.
     pub fn summaries(&self) -> Vec<Summary> {
-        let summary = |model: &Model| Summary {
-            name: model.name.clone(),
-            description: self.report(model.report).map(|report| report.description.clone()).unwrap_or_default(),
-            is_live: matches!(model.source, Source::Live(_)),
-        };
+        let summary =
+            |model: &Model| Summary { name: model.name.clone(), description: model.description.clone(), is_live: model.kind.is_live() };
         self.models.iter().map(summary).collect()
     }
 

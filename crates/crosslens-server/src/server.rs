@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::api::{State, answer};
 use crate::guard::Guard;
 use crate::impatient::Impatient;
-use crate::{Library, Limits};
+use crate::{Library, Limits, Preparing};
 
 /// How often it is asked whether to stop.
 const STOP_EVERY: Duration = Duration::from_millis(50);
@@ -108,9 +108,15 @@ impl Server {
         Arc::clone(&self.state)
     }
 
-    /// Answers until `should_stop`; then ends jobs, lets open requests finish for a while, and returns.
-    pub fn run(self, should_stop: impl Fn() -> bool) -> Result<(), ServerError> {
+    /// Answers until `should_stop`; then ends jobs, lets open requests finish for a while, and returns. What is served is explained
+    /// meanwhile, and `told` hears how that goes.
+    ///
+    /// An explanation cannot be broken off: one that goes on when the server stops ends with the program, and leaves nothing behind.
+    pub fn run(self, should_stop: impl Fn() -> bool, mut told: impl FnMut(Preparing<'_>) + Send + 'static) -> Result<(), ServerError> {
         let limits = self.state.limits.clone();
+        let (library, stopping) = (Arc::clone(&self.state.library), self.state.stopping.subscribe());
+        let prepare = move || library.prepare(&|| *stopping.borrow(), &mut told);
+        std::thread::Builder::new().name("preparing".to_owned()).spawn(prepare).map_err(ServerError::Start)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .max_blocking_threads(limits.working + limits.jobs + 1)
             .enable_all()

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crosslens_lab::analysis::explain::{ExplainError, SaveError};
+use crosslens_lab::analysis::explain::{ExplainError, SaveError, SharesError};
 use crosslens_lab::analysis::figure::FigureError;
 use crosslens_lab::analysis::page::PageError;
 use crosslens_lab::analysis::tsv::TsvError;
@@ -19,6 +19,7 @@ use crosslens_lab::{
 use crosslens_server::{LibraryError, ServerError};
 
 use crate::choices::{listed, near, nearest};
+use crate::hub;
 use crate::output::note;
 
 /// What most commands take, and how one comes by it.
@@ -138,26 +139,12 @@ impl From<RecordedTrainError> for Failure {
     }
 }
 
-/// How to come by a model that is named as on the Hugging Face Hub, `owner/name`, and is no folder here: nothing is downloaded unasked.
-fn hub_hint(path: &Path) -> Option<String> {
-    let text = path.to_str().filter(|_| !path.exists())?;
-    let (owner, name) = text.split_once('/')?;
-    let is_word = |word: &str| {
-        let is_sign = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        word.starts_with(|letter: char| letter.is_ascii_alphanumeric()) && word.chars().all(is_sign)
-    };
-    let is_hub = is_word(owner) && is_word(name) && !Path::new(owner).exists();
-    is_hub.then(|| {
-        format!("if a model of the Hugging Face Hub is meant, fetch it first: hf download {text} --local-dir {name}, then name `{name}`")
-    })
-}
-
 impl From<PretrainedModelError> for Failure {
     fn from(error: PretrainedModelError) -> Self {
         let failure = Self::of(&error);
         match error {
             PretrainedModelError::Model(PretrainedError::NotAModel { path, .. }) => failure
-                .hint(hub_hint(&path).unwrap_or_else(|| "a folder of Hugging Face's with config.json, weights and tokenizer".to_owned())),
+                .hint(hub::hint(&path).unwrap_or_else(|| "a folder of Hugging Face's with config.json, weights and tokenizer".to_owned())),
             PretrainedModelError::Model(PretrainedError::UnknownToken { .. }) => {
                 failure.hint("the tokenizer beside the model has more tokens than it: they do not belong together")
             }
@@ -223,7 +210,7 @@ impl From<OpenError> for Failure {
             OpenError::Pretrained(error) => error.into(),
             OpenError::Import(_) => Self::of(&error).hint("docs/import.md says what a mapping holds and what is made of which tensor"),
             OpenError::Nothing { ref path } => {
-                let hint = hub_hint(path).unwrap_or_else(|| format!("{A_RUN}, a recording, or a .npz or .safetensors dump"));
+                let hint = hub::hint(path).unwrap_or_else(|| format!("{A_RUN}, a recording, or a .npz or .safetensors dump"));
                 Self::of(&error).hint(hint)
             }
             OpenError::Neither { .. } | OpenError::NoRun { .. } => Self::of(&error).hint("crosslens train one-to-one --arch aed"),
@@ -256,6 +243,17 @@ impl From<StatsError> for Failure {
     fn from(error: StatsError) -> Self {
         match error {
             StatsError::File(error) => error.into(),
+            _ => Self::of(&error),
+        }
+    }
+}
+
+impl From<SharesError> for Failure {
+    fn from(error: SharesError) -> Self {
+        match error {
+            SharesError::File(error) => error.into(),
+            SharesError::Sums(error) => error.into(),
+            SharesError::Other { .. } => Self::of(&error).hint("give the --components and options that the parts were explained with"),
             _ => Self::of(&error),
         }
     }
@@ -383,7 +381,7 @@ impl From<ShowError> for Failure {
             }
             ShowError::Nothing { ref path } => {
                 let usual = || format!("{A_RUN}, a recording, or a report, which `crosslens explain DIR --save report.json` writes");
-                let hint = hub_hint(path).unwrap_or_else(usual);
+                let hint = hub::hint(path).unwrap_or_else(usual);
                 Self::of(&error).hint(hint)
             }
             _ => Self::of(&error),
@@ -451,24 +449,6 @@ impl From<TsvError> for Failure {
         match error {
             TsvError::Line { .. } => failure.hint("a line is the source, a tab and the target, words separated by blanks"),
             _ => failure,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_the_hub_are_told_from_paths() {
-        let hint = |text: &str| hub_hint(Path::new(text));
-        assert!(
-            hint("Helsinki-NLP/opus-mt-en-de")
-                .is_some_and(|hint| hint.contains("hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de"))
-        );
-        assert!(hint("google/flan-t5.1_small").is_some());
-        for path in ["nowhere", "./a/b", "/a/b", "../b", "a/b/c", "a/", "~/b", "a b/c", "src/nothing-there"] {
-            assert_eq!(hint(path), None, "{path}");
         }
     }
 }

@@ -5,6 +5,7 @@ mod commands;
 #[cfg(test)]
 mod documented;
 mod failure;
+mod hub;
 mod input;
 mod interrupt;
 mod machine;
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.command {
         None => commands::demo::run(&arguments.demo),
-        Some(command) => command.run(),
+        Some(mut command) => command.fetch().and_then(|()| command.run()),
     };
     done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

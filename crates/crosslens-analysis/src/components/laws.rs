@@ -77,6 +77,47 @@ proptest! {
         }
     }
 
+    /// Eighths are summed without rounding: parts merged in any order have the very bits of one pass.
+    #[test]
+    fn numbers_that_do_not_round_merge_bit_for_bit(
+        steps in prop::collection::vec(prop::collection::vec((0u32..4, -64i8..64, -64i8..64), 1..6), 2..12),
+        cut in 0usize..12,
+    ) {
+        let sentence = |steps: &Vec<(Token, i8, i8)>| -> Sentence {
+            let states = steps.iter().flat_map(|&(_, a, b)| [f32::from(a) / 8.0, f32::from(b) / 8.0]);
+            (steps.iter().map(|&(word, ..)| word).collect(), states.collect())
+        };
+        let all: Vec<Sentence> = steps.iter().map(sentence).collect();
+        let (first, second) = all.split_at(cut.min(all.len()));
+        let bits = |sums: &Sums| numbers(sums).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        for (left, right) in [(first, second), (second, first)] {
+            let mut merged = sums(left);
+            merged.merge(&sums(right)).expect("one width");
+            prop_assert_eq!(bits(&merged), bits(&sums(&all)));
+        }
+    }
+
+    /// Word `w` stands `often[w]·times[t]` times at step `t`, so that `c·N = n·m` and time and token are not entangled.
+    #[test]
+    fn on_any_balanced_data_both_estimators_agree(
+        often in prop::collection::vec(1usize..4, 1..5),
+        times in prop::collection::vec(1usize..4, 1..5),
+        values in prop::collection::vec(-2.0f32..2.0, 97),
+    ) {
+        let mut times = times;
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        let mut all: Vec<Sentence> = vec![(Vec::new(), Vec::new()); often.iter().sum::<usize>() * times[0]];
+        let mut values = values.iter().copied().cycle();
+        for (step, &times) in times.iter().enumerate() {
+            let words: Vec<Token> = often.iter().enumerate().flat_map(|(word, &often)| vec![word as Token; often * times]).collect();
+            for (number, (tokens, states)) in all.iter_mut().take(words.len()).enumerate() {
+                tokens.push(words[(number + step) % words.len()]);
+                states.extend(values.by_ref().take(D));
+            }
+        }
+        prop_assert!(distance(&fit(&sums(&all), Estimator::Paper), &fit(&sums(&all), Estimator::Joint)) < 1e-9);
+    }
+
     #[test]
     fn the_order_of_sentences_is_irrelevant(all in sentences(), turn in 0usize..20) {
         let mut turned = all.clone();

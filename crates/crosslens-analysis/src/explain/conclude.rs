@@ -212,7 +212,7 @@ fn intervals(totals: &SiteTotals) -> Option<Intervals> {
         return None;
     }
     for (shares, _) in &drawn {
-        let apart = [("position_bias", vec![shares.centred_bias()]), ("query_mean", shares.query_mean().to_vec())];
+        let apart = [("position_bias", vec![shares.centred_bias()]), ("query_mean", shares.query_mean())];
         for (name, values) in measures(shares).into_iter().chain(apart.map(|(name, values)| (name.to_owned(), values))) {
             samples.entry(name).or_default().push(values);
         }

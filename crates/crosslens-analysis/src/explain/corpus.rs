@@ -23,6 +23,11 @@ pub trait Corpus: Sync {
     /// Some of them by their places, each with its number: of a recording the one it was recorded under, else its place.
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError>;
 
+    /// Whether several threads may read at once, each a part: so with files, but not with models, which have threads of their own.
+    fn is_read_in_parts(&self) -> bool {
+        false
+    }
+
     /// The model, where it can be run again.
     fn model(&self) -> Option<&dyn Recordable>;
 }
@@ -81,6 +86,10 @@ impl Corpus for Recording {
         Ok(self.read(sentences)?)
     }
 
+    fn is_read_in_parts(&self) -> bool {
+        true
+    }
+
     fn model(&self) -> Option<&dyn Recordable> {
         None
     }
@@ -109,6 +118,10 @@ impl Corpus for First<'_> {
 
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
         self.corpus.read(sentences)
+    }
+
+    fn is_read_in_parts(&self) -> bool {
+        self.corpus.is_read_in_parts()
     }
 
     fn model(&self) -> Option<&dyn Recordable> {
@@ -153,6 +166,10 @@ impl Corpus for EveryNth<'_> {
             next += (kept.len() - before) as u64;
         }
         Ok(kept)
+    }
+
+    fn is_read_in_parts(&self) -> bool {
+        self.corpus.is_read_in_parts()
     }
 
     fn model(&self) -> Option<&dyn Recordable> {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Options;
 use super::batch::MOST;
+use super::{Options, SAMPLE_BYTES};
 use crate::split::known::MAX_TABLE;
 use crate::{Description, N_TERMS, Pair, ScoreMap, Side, Site, SiteKind, Token};
 
@@ -87,6 +87,8 @@ pub struct Memory {
     pub batch: usize,
     /// What is counted by head, step and resample.
     pub counts: usize,
+    /// Sentences that are shown one by one, with every term at every head.
+    pub samples: usize,
     /// The sounds or pictures themselves: this part grows with how many there are.
     pub sources: usize,
 }
@@ -107,13 +109,22 @@ impl Memory {
             heads: description.sites.iter().map(|site| head(description, site, extent)).sum(),
             batch: states.chain(weights).sum(),
             counts: description.sites.iter().map(|site| counts(description, site, extent, options)).sum(),
+            samples: samples(description, extent, options),
             sources: extent.signals * size_of::<f32>(),
         }
     }
 
+    /// For sums alone, one in `f64` of every stream.
+    pub fn of_sums(description: &Description, extent: &Extent) -> Self {
+        let whole = Self::of(description, extent, &Options::default());
+        let rows = |side: &SideExtent| side.steps + side.tokens;
+        let sums = description.streams.iter().map(|stream| rows(extent.side(stream.side)) * stream.d * 8);
+        Self { components: sums.sum(), batch: whole.batch, sources: whole.sources, ..Self::default() }
+    }
+
     /// All of it.
     pub fn total(&self) -> usize {
-        self.components + self.heads + self.batch + self.counts + self.sources
+        self.components + self.heads + self.batch + self.counts + self.samples + self.sources
     }
 }
 
@@ -152,6 +163,14 @@ fn counts(description: &Description, site: &Site, extent: &Extent, options: &Opt
     (query.steps + query.batch) * share + options.bootstrap * (share + variants)
 }
 
+/// Attention, terms and what they bring of the sentences shown, as if each were the longest; never more than is kept.
+fn samples(description: &Description, extent: &Extent, options: &Options) -> usize {
+    let steps = |stream: usize| extent.side(description.streams[stream].side).steps;
+    let cells = description.sites.iter().map(|site| steps(site.query).saturating_mul(steps(site.key)));
+    let one = cells.fold(0, usize::saturating_add).saturating_mul((N_TERMS + 3) * size_of::<f32>());
+    options.samples.saturating_mul(one).min(SAMPLE_BYTES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +204,39 @@ mod tests {
         let some: Vec<Pair> = (0..200u32).map(|number| pair(&[number % 7, 1, 2], &[number % 5, 3])).collect();
         let more: Vec<Pair> = some.iter().cycle().take(20 * some.len()).cloned().collect();
         assert_eq!(Extent::of(some.iter()), Extent::of(more.iter()));
+    }
+
+    /// One stream of 4 numbers a state on either side; sources of 3 steps and 3 tokens, targets of 2 steps and 3 tokens with the start.
+    /// Sums: (6 + 5) rows × 4 numbers × 8 bytes. A sentence shown: 2 × 3 cells × 12 numbers × 4 bytes, eight of them unless told.
+    #[test]
+    fn sums_need_less_than_an_explanation_and_sentences_shown_count() {
+        let stream = |side| crate::Stream { name: "some".into(), side, consumed: crate::Consumed::Current, d: 4 };
+        let site = Site {
+            kind: SiteKind::Cross,
+            layer: 0,
+            head: 0,
+            query: 1,
+            key: 0,
+            map: ScoreMap::Dot { scale: 1.0 },
+            visible: crate::Visible::All,
+            value: None,
+        };
+        let description = Description {
+            model: String::new(),
+            model_hash: String::new(),
+            source: crate::Words::default(),
+            target: crate::Words::default(),
+            streams: vec![stream(Side::Source), stream(Side::Target)],
+            sites: vec![site],
+            readout: None,
+        };
+        let extent = Extent::of([pair(&[1, 2, 1], &[7]), pair(&[3], &[7, 8])].iter());
+        let sums = Memory::of_sums(&description, &extent);
+        assert_eq!((sums.components, sums.heads, sums.counts, sums.samples), (11 * 4 * 8, 0, 0, 0));
+        let whole = Memory::of(&description, &extent, &Options::default());
+        assert_eq!((whole.samples, whole.batch), (8 * 6 * 12 * 4, sums.batch));
+        assert!(sums.total() < whole.total());
+        let many = Options { samples: usize::MAX, ..Options::default() };
+        assert_eq!(Memory::of(&description, &extent, &many).samples, SAMPLE_BYTES);
     }
 }

@@ -18,6 +18,7 @@ mod samples;
 mod save;
 mod scene;
 mod scene_file;
+mod shares_file;
 mod streamed;
 mod verdict;
 
@@ -36,4 +37,5 @@ pub(crate) use scene::png_size;
 pub use scene::{
     CodeExample, CodeExamples, MAX_LEVELS, MAX_PICTURE_BYTES, MAX_PICTURE_SIDE, MAX_WAVE_BYTES, Scene, SceneError, SceneWord, Spectrum,
 };
+pub use shares_file::SharesError;
 pub use streamed::{Streamed, TotalsError};

@@ -71,7 +71,7 @@ pub fn explain(
     let description = corpus.description();
     let threads = Threads::new(options.n_threads)?;
     check_given(description, given)?;
-    let in_batches = || batches(corpus).map(|range| Ok(Batch { sentences: read(corpus, range.clone())?, range }));
+    let in_batches = || batches(corpus).map(|range| Ok(Batch { sentences: read(corpus, range.clone(), &threads)?, range }));
     let first = first_pass(description, options, &threads, &mut in_batches(), &mut |done| {
         progress(Progress { phase: Phase::Fitting, done, total });
     })?;
@@ -183,9 +183,25 @@ pub(crate) fn batches(corpus: &dyn Corpus) -> impl Iterator<Item = std::ops::Ran
     (0..n_sentences.div_ceil(size)).map(move |batch| batch * size..((batch + 1) * size).min(n_sentences))
 }
 
-pub(crate) fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<Vec<Recorded>, ExplainError> {
+/// Reads sentences, where the corpus allows it on all threads, a part each. They come in their order, whatever the number of parts, so that
+/// nothing that is summed over them depends on it.
+pub(crate) fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>, threads: &Threads) -> Result<Vec<Recorded>, ExplainError> {
     let (from, to) = (range.start, range.end);
-    corpus.read(range).map_err(|source| ExplainError::Corpus { from, to, source })
+    let cannot = |source| ExplainError::Corpus { from, to, source };
+    let (n_sentences, n_threads) = (to - from, threads.count() as u64);
+    if n_threads == 1 || !corpus.is_read_in_parts() {
+        return corpus.read(range).map_err(cannot);
+    }
+    let n_parts = n_threads.min(n_sentences).max(1);
+    let place = |part: u64| from + part * n_sentences / n_parts;
+    type Part = (std::ops::Range<u64>, Result<Vec<Recorded>, super::CorpusError>);
+    let mut parts: Vec<Part> = (0..n_parts).map(|part| (place(part)..place(part + 1), Ok(Vec::new()))).collect();
+    threads.for_each(&mut parts, |_, (range, sentences)| *sentences = corpus.read(range.clone()));
+    let mut sentences = Vec::new();
+    for (_, part) in parts {
+        sentences.append(&mut part.map_err(cannot)?);
+    }
+    Ok(sentences)
 }
 
 /// Sums states and attention; `progress` is told up to where.

@@ -315,6 +315,19 @@ mod tests {
     }
 
     #[test]
+    fn pictures_and_spectra_beyond_the_limits_are_refused() {
+        let mut large = png(30, 20);
+        large.resize(MAX_PICTURE_BYTES, 0);
+        assert_eq!(picture(large.clone()).check(7, 2), Ok(()));
+        large.push(0);
+        let message = picture(large).check(7, 2).expect_err("one byte too many").to_string();
+        assert_eq!(message, "a picture of 4194305 is larger than 4194304; make it smaller");
+        let levels = |n: usize| sound(|_, spectrum, _, _| spectrum.levels = vec![0; n]).check(5, 2);
+        assert_eq!(levels(MAX_LEVELS), Ok(()));
+        assert!(matches!(levels(MAX_LEVELS + 2), Err(SceneError::TooLarge { what: "a spectrum", limit: MAX_LEVELS, .. })));
+    }
+
+    #[test]
     fn thirty_seconds_of_sound_are_allowed_and_minutes_are_not() {
         let wave = |n_bytes: usize| [&b"RIFF\0\0\0\0WAVE"[..], &vec![0; n_bytes]].concat();
         assert_eq!(check_wave(&wave(44 + 30 * 16_000 * 2)), Ok(()));

@@ -61,7 +61,7 @@ impl Streamed<'_> {
         pass.run(&mut counted(batches), &mut |_, _| ())
     }
 
-    /// The report.
+    /// The report. What was made by [`Totals::load_merged`](super::Totals::load_merged) shows no sentences.
     pub fn conclude(&self, first: FirstTotals, given: Option<&[Sums]>, second: SecondTotals) -> Result<Explained, ExplainError> {
         check_given(self.description, given)?;
         if second.n_sentences == 0 {

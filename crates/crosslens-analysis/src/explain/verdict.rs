@@ -219,7 +219,7 @@ mod tests {
                 tables: BTreeMap::from([("centred".into(), table)]),
                 parts: BTreeMap::new(),
                 position_bias: 0.0,
-                query_mean: [query_mean, 0.0, 0.0],
+                query_mean: vec![query_mean, 0.0, 0.0],
             }),
             rebuilt: words.iter().map(rebuilt).collect(),
             control: None,

@@ -44,6 +44,15 @@ fn streams(path: &Path, description: &Description) -> Result<(), RecordingError>
     Ok(())
 }
 
+/// The sides of keys and queries.
+pub(super) fn sides(kind: SiteKind) -> (Side, Side) {
+    match kind {
+        SiteKind::Cross => (Side::Source, Side::Target),
+        SiteKind::EncoderSelf => (Side::Source, Side::Source),
+        SiteKind::DecoderSelf => (Side::Target, Side::Target),
+    }
+}
+
 fn site(path: &Path, description: &Description, place: usize) -> Result<(), RecordingError> {
     let Site { kind, query, key, map, value, .. } = &description.sites[place];
     let stream = |stream: usize| {
@@ -52,12 +61,7 @@ fn site(path: &Path, description: &Description, place: usize) -> Result<(), Reco
         description.streams.get(stream).ok_or_else(unknown)
     };
     let (query, key) = (stream(*query)?, stream(*key)?);
-    let sides = match kind {
-        SiteKind::Cross => (Side::Target, Side::Source),
-        SiteKind::EncoderSelf => (Side::Source, Side::Source),
-        SiteKind::DecoderSelf => (Side::Target, Side::Target),
-    };
-    if (query.side, key.side) != sides {
+    if (key.side, query.side) != sides(*kind) {
         let what = format!("site {place} is of kind `{}`, but `{}` asks `{}`", kind.name(), query.name, key.name);
         return Err(RecordingError::Description { path: path.to_owned(), what });
     }

@@ -12,6 +12,7 @@
 //! query_weights [H, d_query, d_head]  query_bias [H, d_head]  key_weights [H, d_key, d_head]  key_bias [H, d_head]  scale []
 //! position_bias [H, n]  position_bias_lowest []
 //! additive_query [d_query, a]  additive_key [d_key, a]  additive_bias [a]  additive_vector [a]
+//! about         [bytes]                                              JSON: kind, layer and heads, names of the tokens
 //! ```
 //! With `query_weights` and `key_weights` the score is projected and there are `H` heads; with the `additive_` arrays it is additive; with
 //! neither it is the dot product, times `scale` if that is given. What lies beyond the lengths is never looked at.
@@ -19,11 +20,12 @@
 use std::ops::Range;
 use std::path::Path;
 
+use super::about::{ABOUT, About};
 use super::{RecordingError, check};
 use crate::storage::arrays::{Arrays, Numbers};
 use crate::storage::dtype::Dtype;
 use crate::storage::{npz, safetensors};
-use crate::{Consumed, Description, Linear, Recorded, RelativeBias, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible, Words};
+use crate::{Consumed, Description, Linear, Recorded, RelativeBias, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible};
 
 const KEY_STATES: &str = "key_states";
 const QUERY_STATES: &str = "query_states";
@@ -50,7 +52,7 @@ const ADDITIVE_VECTOR: &str = "additive_vector";
 
 const PROJECTED: [&str; 6] = [QUERY_WEIGHTS, QUERY_BIAS, KEY_WEIGHTS, KEY_BIAS, POSITION_BIAS, POSITION_BIAS_LOWEST];
 const ADDITIVE: [&str; 4] = [ADDITIVE_QUERY, ADDITIVE_KEY, ADDITIVE_BIAS, ADDITIVE_VECTOR];
-const DATA: [&str; 11] = [
+const DATA: [&str; 12] = [
     KEY_STATES,
     QUERY_STATES,
     KEY_TOKENS,
@@ -62,6 +64,7 @@ const DATA: [&str; 11] = [
     ATTENTION,
     LOSSES,
     CAUSAL,
+    ABOUT,
 ];
 
 /// Sentences whose tokens are looked at together when the words are counted.
@@ -83,6 +86,7 @@ pub(super) struct Import {
     n_heads: u64,
     d_key: u64,
     d_query: u64,
+    kind: SiteKind,
 }
 
 impl Import {
@@ -112,7 +116,8 @@ impl Import {
                 return Err(arrays.misshapen(name, &shape, "at least one dimension"));
             }
         }
-        let import = Self { arrays, n_sentences, n_keys, n_queries, n_heads, d_key, d_query };
+        let about = About::read(&arrays)?;
+        let import = Self { arrays, n_sentences, n_keys, n_queries, n_heads, d_key, d_query, kind: about.kind };
         import.check_shapes()?;
 
         let path = import.arrays.path();
@@ -121,12 +126,14 @@ impl Import {
         }
         let maps = import.maps()?;
         let visible = if import.number(CAUSAL)?.is_some_and(|causal| causal != 0.0) { Visible::Causal } else { Visible::All };
-        let (source, target) = import.count_words()?;
-        let words = |count| Words { count, ..Words::default() };
+        let (n_keys, n_queries) = import.count_words()?;
+        let (source, target) = about.words(path, n_keys, n_queries)?;
+        let (key_side, query_side) = check::sides(about.kind);
         let stream = |name: &str, side, d| Stream { name: name.to_owned(), side, consumed: Consumed::Current, d: d as usize };
-        let sites = maps.into_iter().enumerate().map(|(head, map)| Site {
-            kind: SiteKind::Cross,
-            layer: 0,
+        let heads = about.heads(path, maps.len())?;
+        let sites = maps.into_iter().zip(heads).map(|(map, head)| Site {
+            kind: about.kind,
+            layer: about.layer,
             head,
             query: 1,
             key: 0,
@@ -137,9 +144,9 @@ impl Import {
         let description = Description {
             model: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             model_hash: String::new(),
-            source: words(source),
-            target: words(target),
-            streams: vec![stream("key", Side::Source, d_key), stream("query", Side::Target, d_query)],
+            source,
+            target,
+            streams: vec![stream("key", key_side, d_key), stream("query", query_side, d_query)],
             sites: sites.collect(),
             readout: None,
         };
@@ -320,16 +327,29 @@ impl Import {
         let (mut predicted, mut target) = (rows(PREDICTED_TOKENS)?, rows(TARGET_TOKENS)?);
 
         let sentences = range.clone().zip(keys.into_iter().zip(queries)).map(|(number, (n_keys, n_queries))| {
-            Ok(Recorded {
+            let sentence = Recorded {
                 number,
                 source: source.next(n_keys)?,
                 fed: fed.next(n_queries)?,
                 predicted: predicted.as_mut().map(|rows| rows.next(n_queries)).transpose()?.unwrap_or_default(),
                 target: target.as_mut().map(|rows| rows.next(n_queries)).transpose()?,
                 ..Recorded::default()
-            })
+            };
+            self.check_self(&sentence)?;
+            Ok(sentence)
         });
         sentences.collect()
+    }
+
+    /// Fails where a side that attends to itself has two different sentences.
+    fn check_self(&self, sentence: &Recorded) -> Result<(), RecordingError> {
+        if self.kind == SiteKind::Cross || sentence.source == sentence.fed {
+            return Ok(());
+        }
+        let (number, kind) = (sentence.number, self.kind.name());
+        let what =
+            format!("sentence {number}: with `{kind}`, `{KEY_TOKENS}` and `{QUERY_TOKENS}` must be the same tokens, but they differ");
+        Err(RecordingError::Description { path: self.arrays.path().to_owned(), what })
     }
 
     /// Reads sentences by their places, which must be among those there are.

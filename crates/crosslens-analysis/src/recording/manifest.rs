@@ -97,7 +97,7 @@ enum SideName {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "SiteKind", rename_all = "kebab-case")]
-enum SiteKindName {
+pub(super) enum SiteKindName {
     Cross,
     EncoderSelf,
     DecoderSelf,

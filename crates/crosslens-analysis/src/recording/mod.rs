@@ -3,6 +3,7 @@
 //! Both formats, the folder and the file that other frameworks dump, are described in `docs/format.md`. Every file is taken for hostile:
 //! sizes are checked against what is there before memory is taken, and the error names the file and what is wrong with it.
 
+mod about;
 mod check;
 mod error;
 mod import;

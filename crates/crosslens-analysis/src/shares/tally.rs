@@ -80,12 +80,12 @@ impl ShareTally {
         self.covariances()[self.n_pieces]
     }
 
-    /// How much of the centred shares of the query's temporal part, by part of the key, comes from its mean: the same at every step, it
-    /// makes a head salient, not positional.
-    pub fn query_mean(&self) -> [f64; 3] {
-        let from = self.n_pieces + 1;
-        let covariances = self.covariances();
-        [covariances[from], covariances[from + 1], covariances[from + 2]]
+    /// How much of the centred shares of the query's temporal part comes from its mean: by part of the key; one number for six parts.
+    ///
+    /// With nine terms that is the same at every step: it makes a head salient, not positional.
+    pub fn query_mean(&self) -> Vec<f64> {
+        let n = if self.n_pieces == N_TERMS { 3 } else { 1 };
+        self.covariances()[self.n_pieces + 1..][..n].to_vec()
     }
 
     /// Shares at the highest scores, for each K.

@@ -8,11 +8,13 @@ const BLOCK: usize = 64;
 
 /// For one query and one key: part `p` gets `Σ_i v_i a_pi tanh(A_i)/A_i`, `A` the sum of all parts `a_p`; the path from 0 to `A` is straight,
 /// so the parts add up to the score `Σ_i v_i tanh(A_i)` exactly.
-pub(super) fn attribute<F: Real>(query: [&[F]; 3], key: [&[F]; 3], vector: &[F]) -> [F; 6] {
+///
+/// The last number is what `mean`, a piece of the query's temporal part, gets of that part: the attribution is linear in each.
+pub(super) fn attribute<F: Real>(query: [&[F]; 3], key: [&[F]; 3], mean: &[F], vector: &[F]) -> [F; 7] {
     vectorised(
         #[inline(always)]
         || {
-            let mut sums = [F::ZERO; 6];
+            let mut sums = [F::ZERO; 7];
             let mut weights = [F::ZERO; BLOCK];
             for from in (0..vector.len()).step_by(BLOCK) {
                 let block = from..(from + BLOCK).min(vector.len());
@@ -23,7 +25,7 @@ pub(super) fn attribute<F: Real>(query: [&[F]; 3], key: [&[F]; 3], vector: &[F])
                 for (weight, &v) in weights.iter_mut().zip(&vector[block.clone()]) {
                     *weight = v * slope(*weight);
                 }
-                for (sum, part) in sums.iter_mut().zip(query.iter().chain(&key)) {
+                for (sum, part) in sums.iter_mut().zip(query.iter().chain(&key).chain([&mean])) {
                     let mut total = F::ZERO;
                     for (&weight, &a) in weights.iter().zip(&part[block.clone()]) {
                         total += weight * a;

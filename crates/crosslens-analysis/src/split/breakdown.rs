@@ -51,7 +51,7 @@ pub struct Breakdown<F> {
     pieces: Vec<F>,
     /// `[query, key]`, or empty.
     bias: Vec<F>,
-    /// `[key part, key]`: the key's parts under the mean of the query's temporal parts; bilinear maps only.
+    /// What the mean of the query's temporal parts gives: by part of the key as `[key part, key]`, of additive maps as `[query, key]`.
     mean: Vec<F>,
     query: Residuals<F>,
     key: Residuals<F>,
@@ -139,8 +139,7 @@ impl<'a, F: Real> SiteSplit<'a, F> {
             }
         } else {
             *n_pieces = N_PARTS;
-            mean.clear();
-            self.fill_parts(&queries, &keys, pieces);
+            self.fill_parts(&queries, &keys, pieces, mean);
         }
     }
 
@@ -189,13 +188,17 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         self.fill_mean(&keys.residual, residuals);
     }
 
-    fn fill_parts(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut Vec<F>) {
+    /// Six parts of every score, and what the mean of the query's temporal parts gives of the first.
+    fn fill_parts(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut Vec<F>, mean: &mut Vec<F>) {
         let (n_queries, n_keys) = (queries.input.len(), keys.input.len());
         pieces.resize(N_PARTS * n_queries * n_keys, F::ZERO);
+        mean.resize(n_queries * n_keys, F::ZERO);
         for q in 0..n_queries {
             for k in 0..n_keys {
                 let (query, key) = (queries.all().map(|part| part[q]), keys.all().map(|part| part[k]));
-                for (piece, value) in additive::attribute(query, key, &self.vector).into_iter().enumerate() {
+                let [parts @ .., of_mean] = additive::attribute(query, key, self.query.components().mean(), &self.vector);
+                mean[q * n_keys + k] = of_mean;
+                for (piece, value) in parts.into_iter().enumerate() {
                     pieces[(piece * n_queries + q) * n_keys + k] = value;
                 }
             }
@@ -266,10 +269,15 @@ impl<F: Real> Breakdown<F> {
         if self.bias.is_empty() { &[] } else { &self.bias[query * self.n_keys..][..self.n_visible(query)] }
     }
 
-    /// What the mean of the query's temporal parts scores with one part of the keys, over the keys this query sees; empty for additive
-    /// maps.
+    /// What the mean of the query's temporal parts gives with one part of the keys, over the keys this query sees. An additive map knows no
+    /// pairs of parts: there the first is what the mean gives of the query's temporal part, and the others are empty.
     pub fn mean_piece(&self, key_part: usize, query: usize) -> &[F] {
-        if self.mean.is_empty() { &[] } else { &self.mean[key_part * self.n_keys..][..self.n_visible(query)] }
+        let row = match (self.n_pieces == N_TERMS, key_part) {
+            (true, _) => key_part,
+            (false, 0) => query,
+            (false, _) => return &[],
+        };
+        &self.mean[row * self.n_keys..][..self.n_visible(query)]
     }
 
     /// One query's score from a subset of its pieces, over the visible keys.

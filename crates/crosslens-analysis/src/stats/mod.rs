@@ -87,7 +87,7 @@ impl Stats {
         let mut stats = Self::new(description);
         for range in batches(corpus) {
             let done = range.end;
-            stats.add(description, &read(corpus, range)?, &threads);
+            stats.add(description, &read(corpus, range, &threads)?, &threads);
             progress(Progress { phase: Phase::Fitting, done, total });
         }
         Ok(stats)

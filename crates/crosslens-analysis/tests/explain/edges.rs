@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use crosslens_analysis::explain::{ExplainError, Live, MAX_CELLS, Options, explain};
 use crosslens_analysis::report::{Report, ThinStep, ThinToken};
 use crosslens_analysis::{
-    Answer, Description, Estimator, Fed, Intervene, Linear, MAX_STEPS, Pair, RecordError, Recordable, Recorded, ScoreMap, Shrinkage, Site,
-    SiteKind, Sums, Visible,
+    Answer, Description, Estimator, Fed, FitError, Intervene, Linear, MAX_STEPS, Pair, RecordError, Recordable, Recorded, ScoreMap,
+    Shrinkage, Site, SiteKind, Sums, Visible,
 };
 use serde_json::Value;
 
@@ -242,12 +242,20 @@ fn every_share_has_its_interval() {
         let (shares, intervals) = (site.shares.expect("the terms add up"), site.intervals.expect("they were asked for"));
         let found: Vec<f64> = std::iter::once(shares.position_bias).chain(shares.query_mean).collect();
         let all = [&intervals.shares["position_bias"][..], &intervals.shares["query_mean"][..]].concat();
-        assert_eq!(all.len(), 4);
+        assert_eq!(all.len(), found.len());
+        assert_eq!(all.len(), if site.map == "additive" { 2 } else { 4 });
         for (share, [low, high]) in found.iter().zip(&all) {
             assert!(low <= share && share <= high, "{}: {share} in {low} to {high}", site.map);
             assert_eq!(low == high, *share == 0.0, "{}: {low} to {high}", site.map);
         }
     }
+}
+
+#[test]
+fn sums_of_no_sentence_are_refused() {
+    let planted = Planted::of(&Plan::default(), vec![dot()]);
+    let error = explain(&planted, Some(&[Sums::new(D), Sums::new(D)]), &Options::default(), &mut |_| ()).expect_err("nothing to fit");
+    assert!(matches!(error, ExplainError::Fit { source: FitError::Empty, .. }), "{error}");
 }
 
 #[test]

@@ -1,8 +1,14 @@
 //! What must hold for the terms, the shares and the report of any corpus.
 
-use crosslens_analysis::explain::{Options, Rank};
+use std::ops::Range;
+use std::sync::Mutex;
+
+use crosslens_analysis::explain::{Corpus, CorpusError, Options, Rank, explain};
 use crosslens_analysis::report::Report;
-use crosslens_analysis::{Breakdown, Components, Estimator, Part, ScoreMap, ShareTally, Shrinkage, SiteSplit, Subset, Sums, Token};
+use crosslens_analysis::{
+    Breakdown, Components, Description, Estimator, Part, Recordable, Recorded, ScoreMap, ShareTally, Shrinkage, SiteSplit, Subset, Sums,
+    Token,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -298,6 +304,70 @@ proptest! {
                 prop_assert!(argmax[0] - 1e-9 <= rebuilt.argmax && rebuilt.argmax <= argmax[1] + 1e-9, "{name}");
             }
         }
+    }
+}
+
+/// Where all queries are the same, `μ_q` is its own mean: what the mean gives is all that the query's temporal part has.
+#[test]
+fn the_mean_of_equal_queries_is_all_of_their_temporal_part() {
+    let mut planted = Planted::of(&Plan::default(), every_map(3));
+    for sentence in &mut planted.sentences {
+        sentence.states[QUERY].iter_mut().enumerate().for_each(|(place, x)| *x = [0.5, -1.0, 0.25, 2.0, -0.75][place % D]);
+    }
+    for (site, described) in planted.description.sites.iter().enumerate() {
+        let tally = tally(&planted, site, 0..planted.sentences.len());
+        let (mean, centred) = (tally.query_mean(), tally.centred());
+        assert_eq!(mean.len(), if described.map.is_additive() { 1 } else { 3 });
+        for (part, (mean, share)) in mean.iter().zip(&centred).enumerate() {
+            assert!((mean - share).abs() < 1e-9, "{}, part {part}: {mean} and {share}", described.map.name());
+            assert!(mean.abs() > 1e-6, "{}, part {part}", described.map.name());
+        }
+    }
+}
+
+/// Sentences that all threads may read, as those of files, and which of them were asked for.
+struct InParts<'a> {
+    planted: &'a Planted,
+    asked: Mutex<Vec<Range<u64>>>,
+}
+
+impl Corpus for InParts<'_> {
+    fn description(&self) -> &Description {
+        self.planted.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.planted.n_sentences()
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.asked.lock().expect("no thread has panicked").push(sentences.clone());
+        self.planted.read(sentences)
+    }
+
+    fn is_read_in_parts(&self) -> bool {
+        true
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        None
+    }
+}
+
+/// 150 sentences are three batches, of 64, 64 and 22; both passes read each, a part a thread.
+#[test]
+fn sentences_read_in_parts_give_the_same_report_bit_for_bit() {
+    let planted = Planted::of(&Plan { n_sentences: 150, ..Plan::default() }, every_map(3));
+    let whole = planted.explain(&everything()).report.to_json();
+    for n_threads in [1, 2, 3] {
+        let corpus = InParts { planted: &planted, asked: Mutex::default() };
+        let explained = explain(&corpus, None, &Options { n_threads, ..everything() }, &mut |_| ()).expect("sentences");
+        assert!(explained.report.to_json() == whole, "{n_threads} threads");
+        let asked = corpus.asked.into_inner().expect("no thread has panicked");
+        assert_eq!(asked.len(), 2 * 3 * n_threads);
+        let mut places: Vec<u64> = asked.into_iter().flatten().collect();
+        places.sort_unstable();
+        assert_eq!(places, (0..150).flat_map(|place| [place, place]).collect::<Vec<_>>());
     }
 }
 

@@ -1,7 +1,9 @@
 //! Sentences that come from outside, in parts, give what the corpus gives as a whole.
 
-use crosslens_analysis::explain::{Explained, FirstTotals, Options, Streamed, TotalsError};
-use crosslens_analysis::{Recorded, Stats};
+use std::path::{Path, PathBuf};
+
+use crosslens_analysis::explain::{Explained, FirstTotals, Options, SharesError, Streamed, Totals, TotalsError};
+use crosslens_analysis::{Recorded, Stats, Sums};
 use serde_json::Value;
 
 use super::planted::{Plan, Planted, Sizes, dot, every_map};
@@ -186,4 +188,104 @@ fn totals_of_other_things_do_not_merge() {
             .conclude(ours, None, streamed.second(&first(&streamed, &planted), None, &mut std::iter::empty()).expect("nothing"))
             .is_err()
     );
+}
+
+/// Three parts of a corpus, explained under the sums of the whole: what was counted in files, and all put together in memory.
+struct Kept {
+    planted: Planted,
+    given: Vec<Sums>,
+    merged: Explained,
+    folder: tempfile::TempDir,
+    paths: Vec<PathBuf>,
+}
+
+impl Kept {
+    fn new(options: &Options) -> Self {
+        let planted = planted();
+        let streamed = Streamed { description: &planted.description, options };
+        let all = streamed.first(&mut std::iter::once(planted.sentences.clone())).expect("sums");
+        let given = all.stats(&planted.description).sums_for(&planted.description).expect("the same model");
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut merged, mut paths): (Option<Explained>, Vec<PathBuf>) = (None, Vec::new());
+        for part in planted.sentences.chunks(31) {
+            let first = streamed.first(&mut std::iter::once(part.to_vec())).expect("sums");
+            let second = streamed.second(&first, Some(&given), &mut std::iter::once(part.to_vec())).expect("shares");
+            let one = streamed.conclude(first, Some(&given), second).expect("an explanation");
+            let path = folder.path().join(format!("{}.shares.jsonl", paths.len()));
+            one.totals.as_ref().expect("they are kept").save(&planted.description, &given, options, &path).expect("written");
+            paths.push(path);
+            merged = Some(match merged {
+                None => one,
+                Some(all) => all.merge(&one, &planted.description, &given, options).expect("the same components"),
+            });
+        }
+        Self { merged: merged.expect("three parts"), planted, given, folder, paths }
+    }
+
+    fn load(&self, options: &Options, paths: &[PathBuf]) -> Result<Totals, SharesError> {
+        Totals::load_merged(&self.planted.description, &self.given, options, paths)
+    }
+
+    /// Asserts that the first file, changed by `edit`, is refused with these words and its path.
+    fn refused(&self, edit: impl Fn(&str) -> String, words: &str) {
+        let text = std::fs::read_to_string(&self.paths[0]).expect("a file");
+        std::fs::write(&self.paths[0], edit(&text)).expect("writable");
+        let message = self.load(&options(), &self.paths).expect_err("a broken file").to_string();
+        assert!(message.contains(words) && message.contains(&self.paths[0].display().to_string()), "`{words}` is not in: {message}");
+        std::fs::write(&self.paths[0], text).expect("writable");
+    }
+}
+
+#[test]
+fn parts_kept_in_files_are_put_together() {
+    let options = options();
+    let kept = Kept::new(&options);
+    let Totals { first, second } = kept.load(&options, &kept.paths).expect("three parts");
+    let streamed = Streamed { description: &kept.planted.description, options: &options };
+    let together = streamed.conclude(first, Some(&kept.given), second).expect("an explanation");
+    assert_eq!(together.report.corpus.pairs, 90);
+    assert_alike(&together, &kept.merged, 1e-12);
+}
+
+#[test]
+fn kept_parts_made_otherwise_are_not_put_together() {
+    let options = options();
+    let mut kept = Kept::new(&options);
+    let other = |result: Result<Totals, SharesError>| match result {
+        Err(SharesError::Other { what, .. }) => what,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(other(kept.load(&Options { k: 5, ..options.clone() }, &kept.paths)), "the options");
+    assert_eq!(other(kept.load(&Options { bootstrap: 6, ..options.clone() }, &kept.paths)), "the options");
+    assert!(matches!(kept.load(&options, &[]), Err(SharesError::None)));
+
+    // Sums of another part lie beside the first.
+    let beside = |path: &Path| path.with_extension("sums.safetensors");
+    let own = std::fs::read(beside(&kept.paths[0])).expect("sums");
+    std::fs::copy(beside(&kept.paths[1]), beside(&kept.paths[0])).expect("writable");
+    assert_eq!(other(kept.load(&options, &kept.paths)), "the sums beside it");
+    std::fs::write(beside(&kept.paths[0]), own).expect("writable");
+    assert!(kept.load(&options, &kept.paths).is_ok());
+
+    kept.planted.description.model_hash = "another".into();
+    assert_eq!(other(kept.load(&options, &kept.paths)), "the model");
+    kept.planted.description.model_hash = "none".into();
+    kept.given.swap(0, 1);
+    assert_eq!(other(kept.load(&options, &kept.paths)), "components of the sums");
+    std::fs::remove_file(beside(&kept.paths[2])).expect("sums");
+    assert!(matches!(kept.load(&options, &[kept.folder.path().join("2.shares.jsonl")]), Err(SharesError::Sums(_))));
+}
+
+#[test]
+fn broken_files_of_totals_are_refused_with_their_path() {
+    let kept = Kept::new(&options());
+    kept.refused(|text| text[..text.len() / 2].to_owned(), "no totals of an explanation");
+    kept.refused(|text| text.lines().next().expect("a line").to_owned(), "not three lines");
+    kept.refused(|text| format!("{text}{{}}\n"), "not three lines");
+    kept.refused(|_| String::new(), "not three lines");
+    kept.refused(|text| text.replacen("crosslens-shares/1", "crosslens-shares/2", 1), "the schema crosslens-shares/2");
+    kept.refused(|text| text.replacen("\"schema\"", "\"shema\"", 1), "unknown field `shema`");
+    kept.refused(|text| text.replacen("\"n_sentences\":31", "\"n_sentences\":18446744073709551615", 1), "more than 2^53");
+    kept.refused(|text| text.replace("\"n_pieces\":9", "\"n_pieces\":99"), "what was counted");
+    assert!(kept.load(&options(), &kept.paths).is_ok(), "all is as it was");
 }

@@ -53,6 +53,7 @@ Shares: means over all query rows with equal weight; `score` is the full one, po
   shares.E.centred_position_bias    []          the same for the position bias (0 if none)
   shares.E.query_mean               [3]         the same for (mean over query rows of μ_q, plus b_Q) × key part
   shares.E.parts                    [6]         additive only: centred shares of the six parts
+                                                additive query_mean: [1], of Σ_i v_i m_i tanh(A_i)/A_i, m = μ̄_q W
   by_step.E.centred, .top1          [T_query, 3, 3]   over the rows at one query step; centred is 0 where no score varies
 Attention rebuilt from parts of paper's estimator, each [mean total variation, mean KL(true‖rebuilt), argmax agreement]:
   rebuilt.temporal                  {tt}; additive: {q_t, k_t}
@@ -407,6 +408,14 @@ def six_parts(inputs, parts, rows):
     return np.array(values)
 
 
+def six_parts_mean(inputs, parts, side, fit, rows):
+    """[cell, 1]: what the mean temporal part of the queries gets of each score."""
+    query, key = (project(inputs, role, parts[role]).sum(axis=0) for role in ("query", "key"))
+    mean = np.mean([fit[0][step] for step in side.steps], axis=0) @ inputs["query_weights"]
+    totals = [query[row.query] + key[k] for row in rows for k in row.keys]
+    return np.array([[(inputs["vector"] * mean * np.tanh(total) / total).sum()] for total in totals])
+
+
 def softmax(values):
     exponentials = np.exp(values - values.max())
     return exponentials / exponentials.sum()
@@ -547,6 +556,8 @@ def make(name, config):
         if kind == "additive":
             terms = six_parts(inputs, parts, rows)
             arrays |= {f"parts.{estimator}": terms, f"shares.{estimator}.parts": centred_share(terms, full, rows)}
+            mean_terms = six_parts_mean(inputs, parts, sides["query"], fit["query"], rows)
+            arrays[f"shares.{estimator}.query_mean"] = centred_share(mean_terms, full, rows)
         else:
             terms = nine_terms(inputs, scalars, parts, rows)
             mean_terms = query_mean_terms(inputs, scalars, sides["query"], fit["query"], parts["key"], rows)

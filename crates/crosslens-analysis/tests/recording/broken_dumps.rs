@@ -1,8 +1,9 @@
 //! One test for each way a dump can be broken.
 
+use serde_json::{Value, json};
 use zip::CompressionMethod::{Deflated, Stored};
 
-use crate::fixtures::{DumpFile, Dumped, cut, edit_header_text, f32s, f64s, i64s, npy, read, small_dump, write};
+use crate::fixtures::{DumpFile, Dumped, about, cut, edit_header_text, f32s, f64s, i64s, npy, read, small_dump, small_self_dump, write};
 
 const HUGE: u64 = 1 << 60;
 
@@ -106,6 +107,45 @@ fn huge_sizes_in_a_header() {
     let dump = DumpFile::safetensors(&small_dump());
     edit_header_text(&dump.path(), |text| text.replacen("[2,2,2]", "[1152921504606846976,2,2]", 1));
     dump.refused(&["not what its shape"]);
+}
+
+/// Changes the header of a `.safetensors` dump.
+fn with_header(edit: impl FnOnce(&mut Value)) -> DumpFile {
+    let dump = DumpFile::safetensors(&small_dump());
+    edit_header_text(&dump.path(), |text| {
+        let mut header: Value = serde_json::from_str(&text).expect("a header");
+        edit(&mut header);
+        header.to_string()
+    });
+    dump
+}
+
+#[test]
+fn overlapping_offsets() {
+    let dump = with_header(|header| header["query_states"]["data_offsets"] = header["key_states"]["data_offsets"].clone());
+    dump.refused(&["overlaps another array"]);
+}
+
+#[test]
+fn offsets_out_of_range() {
+    let dump = with_header(|header| {
+        let first = header["query_lengths"]["data_offsets"][0].as_u64().expect("an offset");
+        header["query_lengths"]["shape"] = json!([1000]);
+        header["query_lengths"]["data_offsets"] = json!([first, first + 8000]);
+    });
+    dump.refused(&["cut short"]);
+}
+
+/// A zip archive may name files that lead out of a folder: here they are arrays nobody knows, and nothing is unpacked.
+#[test]
+fn npz_with_a_name_that_leads_out_of_the_folder() {
+    let dump = DumpFile::npz(&[Dumped { name: "...key_states", ..small_dump()[0].clone() }], Stored);
+    let mut bytes = read(&dump.path());
+    let places: Vec<usize> = (0..bytes.len() - 13).filter(|at| &bytes[*at..at + 13] == b"...key_states").collect();
+    assert_eq!(places.len(), 2, "before the file and in the directory");
+    places.into_iter().for_each(|at| bytes[at + 2] = b'/');
+    write(&dump.path(), &bytes);
+    dump.refused(&["unknown array `../key_states`"]);
 }
 
 #[test]
@@ -300,4 +340,97 @@ fn two_kinds_of_score() {
 fn scale_that_is_no_number() {
     refused_with(f64s("scale", &[], &[f64::NAN]), &["score map of site 0", "not finite"]);
     refused_with(f64s("scale", &[2], &[1.0, 2.0]), &["`scale` has the shape [2], [1] was expected"]);
+}
+
+#[test]
+fn about_that_is_no_json() {
+    refused_with(about("kind: cross"), &["damaged", "`about`: expected"]);
+    refused_with(about(""), &["damaged", "`about`: EOF"]);
+    refused_with(about("[1]"), &["damaged", "`about`"]);
+    let bytes = Dumped { bytes: vec![b'"', 0xff, b'"'], ..about("...") };
+    refused_with(bytes, &["damaged", "`about`"]);
+}
+
+#[test]
+fn about_with_an_unknown_field() {
+    refused_with(about(r#"{"knd": "cross"}"#), &["`about`: unknown field `knd`"]);
+    refused_with(about(r#"{"key": {"words": []}}"#), &["`about`: unknown field `words`"]);
+    refused_with(about(r#"{"kind": "self"}"#), &["`about`: unknown variant `self`", "`encoder-self`"]);
+}
+
+#[test]
+fn about_with_a_field_twice() {
+    refused_with(about(r#"{"layer": 1, "layer": 2}"#), &["`about`: duplicate field `layer`"]);
+}
+
+#[test]
+fn about_of_other_numbers() {
+    refused_with(f32s("about", &[2], &[1.0; 2]), &["`about` is of type F32, U8 was expected"]);
+    refused_with(Dumped { shape: vec![1, 2], ..about("{}") }, &["`about` has the shape [1, 2], one with 1 axis was expected"]);
+}
+
+#[test]
+fn about_as_array_and_as_text() {
+    let dump = DumpFile::safetensors(&[small_dump(), vec![about("{}")]].concat());
+    edit_header_text(&dump.path(), |header| header.replacen('{', r#"{"__metadata__":{"about":"{}"},"#, 1));
+    dump.refused(&["has `about` twice"]);
+}
+
+#[test]
+fn about_larger_than_what_is_read() {
+    let long = Dumped { shape: vec![(16 << 20) + 1], bytes: vec![b' '; (16 << 20) + 1], ..about("") };
+    DumpFile::safetensors(&[small_dump(), vec![long]].concat())
+        .refused(&["its array `about` takes 16777217 bytes, at most 16777216 are read"]);
+}
+
+#[test]
+fn heads_of_another_number() {
+    refused_with(about(r#"{"heads": [0, 1]}"#), &["`about` numbers 2 heads, but there are 1"]);
+    refused_with(about(r#"{"heads": []}"#), &["`about` numbers 0 heads, but there are 1"]);
+    refused_with(about(r#"{"heads": [-1]}"#), &["`about`: invalid value: integer `-1`"]);
+}
+
+#[test]
+fn head_twice() {
+    let mut arrays = small_dump();
+    arrays.push(f32s("query_weights", &[2, 2, 1], &[1.; 4]));
+    arrays.push(f32s("key_weights", &[2, 2, 1], &[1.; 4]));
+    arrays.push(about(r#"{"heads": [4, 4]}"#));
+    DumpFile::npz(&arrays, Stored).refused(&["`about` has head 4 twice"]);
+}
+
+#[test]
+fn name_twice() {
+    refused_with(about(r#"{"key": {"names": ["a", "b", "c", "d", "a", "e"]}}"#), &["`about`, `key`: two tokens are called `a`"]);
+}
+
+/// Keys go up to token 5, queries to 6.
+#[test]
+fn fewer_names_than_tokens() {
+    refused_with(about(r#"{"key": {"names": ["a", "b", "c", "d", "e"]}}"#), &["`about`, `key`: there are 5 names, but token 5 occurs"]);
+    refused_with(about(r#"{"query": {"names": ["a"]}}"#), &["`about`, `query`: there are 1 names, but token 6 occurs"]);
+}
+
+#[test]
+fn start_and_end_without_a_name() {
+    let names = r#""names": ["a", "b", "c", "d", "e", "f", "g"]"#;
+    refused_with(about(&format!(r#"{{"query": {{{names}, "start": 7}}}}"#)), &["`about`, `query`: `start` is token 7, which has no name"]);
+    refused_with(about(&format!(r#"{{"key": {{{names}, "end": 9}}}}"#)), &["`about`, `key`: `end` is token 9, which has no name"]);
+    refused_with(about(r#"{"key": {"end": 4294967295}}"#), &["`about`, `key`: `end` is token 4294967295, which has no name"]);
+}
+
+#[test]
+fn self_attention_between_different_tokens() {
+    refused_with(about(r#"{"kind": "encoder-self"}"#), &["sentence 0: with `encoder-self`", "must be the same tokens"]);
+    let mut arrays = small_self_dump();
+    arrays[2] = i64s("key_tokens", &[2, 2], &[3, 1, 0, -100]);
+    arrays.push(about(r#"{"kind": "decoder-self"}"#));
+    DumpFile::npz(&arrays, Stored).refused(&["sentence 1: with `decoder-self`", "must be the same tokens"]);
+}
+
+#[test]
+fn self_attention_with_two_vocabularies() {
+    let mut arrays = small_self_dump();
+    arrays.push(about(r#"{"kind": "encoder-self", "key": {"end": 3}, "query": {"end": 2}}"#));
+    DumpFile::npz(&arrays, Stored).refused(&["`about` tells keys from queries, but with `encoder-self` they are the same tokens"]);
 }

@@ -199,6 +199,17 @@ fn header_of_two_to_the_sixty() {
 }
 
 #[test]
+fn offsets_out_of_range() {
+    let file = StatsFile::new();
+    file.edit_header(|header| {
+        let first = header["streams.1.tokens"]["data_offsets"][0].as_u64().expect("an offset");
+        header["streams.1.tokens"]["shape"] = json!([1000]);
+        header["streams.1.tokens"]["data_offsets"] = json!([first, first + 4000]);
+    });
+    file.refused(&["cut short"]);
+}
+
+#[test]
 fn arrays_that_overlap() {
     let file = StatsFile::new();
     file.edit_header(|header| header["streams.0.m"]["data_offsets"] = header["streams.0.n"]["data_offsets"].clone());

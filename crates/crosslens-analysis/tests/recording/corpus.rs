@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::Recording;
 use crosslens_analysis::corpus::CorpusError;
+use crosslens_analysis::{Recording, SiteKind};
 use proptest::prelude::*;
 use zip::CompressionMethod::{Deflated, Stored};
 
@@ -112,6 +112,19 @@ fn what_numpy_wrote_is_read() {
     assert_eq!(sentences[0].states[0][0], 0.125_730_22);
     assert_eq!(sentences[1].states.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16]);
     assert_eq!(Recording::open(&path).expect("a dump").description().source.count, 9);
+}
+
+/// Of a side that attends to itself; `about` as `docs/format.md` writes it, with NumPy 2.4.6.
+#[test]
+fn what_numpy_wrote_of_itself_is_read() {
+    let recording = Recording::open(seeds("npz").join("good-numpy-about.npz")).expect("a dump");
+    let description = recording.description();
+    let [site] = &description.sites[..] else { panic!("{:?}", description.sites) };
+    assert_eq!((site.kind, site.layer, site.head), (SiteKind::EncoderSelf, 3, 5));
+    let sentences = recording.read(0..2).expect("two sentences");
+    let names: Vec<_> = sentences[0].source.iter().map(|&token| description.source.name(token)).collect();
+    assert_eq!((names, description.source.end), (vec!["a".into(), "cat".into(), "</s>".into()], Some(0)));
+    assert_eq!((&sentences[1].source[..], &sentences[1].fed[..]), (&[2, 0][..], &[2, 0][..]));
 }
 
 /// One input of `recording_manifest_and_shard`.

@@ -1,9 +1,12 @@
 //! Dumps of other frameworks are read as they are documented.
 
-use crosslens_analysis::{Recorded, Recording, RelativeBias, ScoreMap, Side, SiteKind, Visible};
+use crosslens_analysis::explain::{Options, explain};
+use crosslens_analysis::{Recorded, Recording, RelativeBias, ScoreMap, Side, SiteKind, Visible, Words};
 use zip::CompressionMethod::{Deflated, Stored};
 
-use crate::fixtures::{DumpFile, Dumped, f32s, f64s, i64s, npy, read_all, small_dump, small_dumped};
+use crate::fixtures::{
+    DumpFile, Dumped, about, edit_header_text, f32s, f64s, i64s, npy, read_all, small_dump, small_dumped, small_self_dump,
+};
 
 fn map_of(arrays: &[Dumped]) -> Vec<ScoreMap> {
     let dump = DumpFile::safetensors(&[small_dump(), arrays.to_vec()].concat());
@@ -144,4 +147,77 @@ fn a_bias_of_positions_belongs_to_projected_heads() {
     refused(&[&weights[..], std::slice::from_ref(&values)].concat(), &["no array `position_bias_lowest`"]);
     refused(&[&weights[..], std::slice::from_ref(&lowest)].concat(), &["no array `position_bias`"]);
     refused(&[values, lowest], &["no array `query_weights`"]);
+}
+
+/// Two heads of layer 3, six words on one side and seven on the other.
+const ABOUT: &str = r#"{"kind": "cross", "layer": 3, "heads": [7, 2], "key": {"names": ["<eos>", "a", "b", "c", "d", "é \u00e8"], "end": 0},
+    "query": {"names": ["</s>", "<s>", "A", "B", "C", "D", "E"], "start": 1, "end": 0}}"#;
+
+fn assert_is_about(dump: &DumpFile) {
+    let recording = Recording::open(dump.path()).expect("a dump");
+    let description = recording.description();
+    let sites: Vec<_> = description.sites.iter().map(|site| (site.kind, site.layer, site.head)).collect();
+    assert_eq!(sites, [(SiteKind::Cross, 3, 7), (SiteKind::Cross, 3, 2)]);
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    assert_eq!(description.source, Words { count: 6, names: names(&["<eos>", "a", "b", "c", "d", "é è"]), start: None, end: Some(0) });
+    assert_eq!(
+        description.target,
+        Words { count: 7, names: names(&["</s>", "<s>", "A", "B", "C", "D", "E"]), start: Some(1), end: Some(0) }
+    );
+    let read = recording.read(0..2).expect("two sentences");
+    assert_eq!(read, small_dumped());
+    assert_eq!(description.target.name(read[1].fed[1]), "E");
+}
+
+#[test]
+fn a_dump_may_say_where_its_heads_are_and_what_its_tokens_are_called() {
+    let mut arrays = small_dump();
+    arrays.push(f32s("query_weights", &[2, 2, 1], &[1., 2., 3., 4.]));
+    arrays.push(f32s("key_weights", &[2, 2, 1], &[1., 2., 3., 4.]));
+    let in_metadata = DumpFile::safetensors(&arrays);
+    let text = serde_json::to_string(ABOUT).expect("text");
+    edit_header_text(&in_metadata.path(), |header| header.replacen('{', &format!("{{\"__metadata__\":{{\"about\":{text}}},"), 1));
+    assert_is_about(&in_metadata);
+    arrays.push(about(ABOUT));
+    assert_is_about(&DumpFile::npz(&arrays, Deflated));
+    assert_is_about(&DumpFile::safetensors(&arrays));
+}
+
+#[test]
+fn a_dump_that_says_little_of_itself_is_as_one_that_says_nothing() {
+    let plain = Recording::open(DumpFile::npz(&small_dump(), Stored).path()).expect("a dump").description().clone();
+    for text in ["{}", r#"{"kind": "cross", "layer": 0, "heads": [0], "key": {}, "query": {"names": []}}"#] {
+        let mut arrays = small_dump();
+        arrays.push(about(text));
+        assert_eq!(Recording::open(DumpFile::npz(&arrays, Stored).path()).expect("a dump").description(), &plain, "{text}");
+    }
+    // A token that never occurs is a word all the same.
+    let mut arrays = small_dump();
+    arrays.push(about(r#"{"query": {"end": 9}}"#));
+    let recording = Recording::open(DumpFile::npz(&arrays, Stored).path()).expect("a dump");
+    assert_eq!((recording.description().target.count, recording.description().target.end), (10, Some(9)));
+}
+
+/// Both streams are of the side that asks itself; the other side has the same tokens and names.
+#[test]
+fn a_side_that_attends_to_itself_is_read_and_explained() {
+    for (kind, name, side) in [(SiteKind::EncoderSelf, "encoder-self", Side::Source), (SiteKind::DecoderSelf, "decoder-self", Side::Target)]
+    {
+        let mut arrays = small_self_dump();
+        arrays.push(about(&format!(r#"{{"kind": "{name}", "layer": 1, "query": {{"names": ["w", "x", "y", "z"]}}}}"#)));
+        for dump in [DumpFile::npz(&arrays, Deflated), DumpFile::safetensors(&arrays)] {
+            let recording = Recording::open(dump.path()).expect("a dump");
+            let description = recording.description();
+            assert_eq!(description.streams.iter().map(|stream| stream.side).collect::<Vec<_>>(), [side, side]);
+            assert_eq!((description.sites[0].kind, description.sites[0].layer), (kind, 1));
+            assert_eq!((&description.source, description.target.count), (&description.target, 4));
+            let sentences = recording.read(0..2).expect("two sentences");
+            assert_eq!(sentences.iter().map(|sentence| &sentence.source[..]).collect::<Vec<_>>(), [&[3, 1][..], &[2]]);
+            assert_eq!(sentences.iter().map(|sentence| &sentence.fed[..]).collect::<Vec<_>>(), [&[3, 1][..], &[2]]);
+            assert_eq!(sentences[1].states, [[5., 6.], [11., 12.]]);
+            let report = explain(&recording, None, &Options { n_threads: 1, ..Options::default() }, &mut |_| ()).expect("a report").report;
+            assert_eq!((report.sites[0].kind.as_str(), report.sites[0].layer), (name, 1));
+            assert!(report.sites[0].shares.is_some());
+        }
+    }
 }

@@ -350,6 +350,24 @@ pub(crate) fn i64s(name: &'static str, shape: &[u64], numbers: &[i64]) -> Dumped
     Dumped { name, descr: "<i8", shape: shape.to_vec(), bytes: numbers.iter().flat_map(|x| x.to_le_bytes()).collect() }
 }
 
+/// What a dump says of itself.
+pub(crate) fn about(json: &str) -> Dumped {
+    Dumped { name: "about", descr: "|u1", shape: vec![json.len() as u64], bytes: json.as_bytes().to_vec() }
+}
+
+/// Two sentences of 2 and 1 tokens, whose keys and queries are the same tokens.
+pub(crate) fn small_self_dump() -> Vec<Dumped> {
+    let nan = f32::NAN;
+    vec![
+        f32s("key_states", &[2, 2, 2], &[1., 2., 3., 4., 5., 6., nan, nan]),
+        f32s("query_states", &[2, 3, 2], &[7., 8., 9., 10., nan, nan, 11., 12., nan, nan, nan, nan]),
+        i64s("key_tokens", &[2, 2], &[3, 1, 2, -100]),
+        i64s("query_tokens", &[2, 3], &[3, 1, -100, 2, -100, -100]),
+        i64s("key_lengths", &[2], &[2, 1]),
+        i64s("query_lengths", &[2], &[2, 1]),
+    ]
+}
+
 /// Two sentences of 2 and 1 keys, 1 and 2 queries. Padding holds what must not be looked at.
 pub(crate) fn small_dump() -> Vec<Dumped> {
     let nan = f32::NAN;
@@ -420,6 +438,7 @@ impl DumpFile {
                 "<f4" => "F32",
                 "<f8" => "F64",
                 "<i8" => "I64",
+                "|u1" => "U8",
                 other => other,
             };
             let offsets = [data.len(), data.len() + array.bytes.len()];

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::{Consumed, Mismatch, Stats, StatsError, StreamSums, Sums};
+use crosslens_analysis::{Consumed, Existing, Mismatch, Recording, RecordingWriter, Stats, StatsError, StreamSums, Sums};
 use proptest::prelude::*;
 
-use crate::fixtures::{Draw, small_description, small_stats};
+use crate::fixtures::{Draw, read, small_description, small_sentence, small_stats};
 
 impl Draw {
     /// Some sentences of a stream: tokens and states.
@@ -193,4 +193,25 @@ fn what_cannot_be_loaded_is_not_saved() {
     let message = stats.save(&path).expect_err("not a number").to_string();
     assert!(message.contains("not finite") && message.contains("x.stats.safetensors"), "{message}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing is left behind");
+}
+
+/// 200 sentences in many shards: parts of a batch that lie in several of them are read by several threads.
+#[test]
+fn a_recording_is_summed_to_the_same_bytes_by_any_number_of_threads() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("recording");
+    let writer = RecordingWriter::create(&path, &small_description(), Existing::Refuse).expect("a new recording");
+    let mut writer = writer.with_shard_bytes(2000);
+    writer.add(&(0..200).map(small_sentence).collect::<Vec<_>>()).expect("sentences that fit");
+    writer.finish().expect("a written recording");
+    let recording = Recording::open(&path).expect("a recording");
+    let file = folder.path().join("all.stats.safetensors");
+    let bytes = |n_threads: usize| {
+        Stats::of(&recording, n_threads, &mut |_| ()).expect("sums").save(&file).expect("a written file");
+        read(&file)
+    };
+    let one = bytes(1);
+    for n_threads in [2, 3, 5] {
+        assert!(one == bytes(n_threads), "{n_threads} threads");
+    }
 }

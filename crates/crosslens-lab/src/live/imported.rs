@@ -12,7 +12,7 @@ use super::spelling::{ByName, check_length};
 use super::{Asked, Feeds, Heard, LiveError, Spelled, record_one, refused};
 use crate::imported::without_target;
 use crate::pretrained::ReadSource;
-use crate::{AttendError, ImportedModel, ImportedSentences, PretrainedModel, PretrainedModelError, SentencesError};
+use crate::{AttendError, ImportedModel, ImportedSentences, PretrainedModel, PretrainedModelError, SentencesError, in_words};
 
 /// A model with the sentences it was fitted on, where they are known.
 pub(super) struct LiveImported {
@@ -21,6 +21,16 @@ pub(super) struct LiveImported {
     most_words: usize,
     source: ByName,
     target: ByName,
+}
+
+/// A sentence as the model is given it.
+struct Question {
+    number: u64,
+    pair: Pair,
+    /// Whether its target was given.
+    is_told: bool,
+    /// What is wrong with its file.
+    warning: Option<String>,
 }
 
 impl LiveImported {
@@ -39,28 +49,33 @@ impl LiveImported {
     }
 
     pub(super) fn hear(&self, subject: &dyn Recordable, asked: &Asked, feeds: Feeds) -> Result<Heard, LiveError> {
-        let (number, pair, is_told) = self.pair(asked)?;
+        let Question { number, pair, is_told, warning } = self.question(asked)?;
         let fed = if self.model.fed() == Fed::Own { feeds.fed() } else { Fed::Target };
         let recorded = record_one(subject, pair, fed)?;
         let mut recorded = Recorded { number, ..recorded };
         if is_told {
-            return Ok(Heard { recorded, fed });
+            return Ok(Heard { recorded, fed, warning });
         }
         without_target(&mut recorded, fed);
         // What it wrote by itself it may write otherwise.
-        Ok(Heard { recorded, fed: Fed::Own })
+        Ok(Heard { recorded, fed: Fed::Own, warning })
     }
 
-    /// The number of a sentence, its tokens, and whether its target was given.
-    fn pair(&self, asked: &Asked) -> Result<(u64, Pair, bool), LiveError> {
+    fn question(&self, asked: &Asked) -> Result<Question, LiveError> {
         match asked {
             Asked::Task(number) => {
                 let (pair, is_told) = self.sentences.as_ref().and_then(|all| all.around(*number)).ok_or(LiveError::NoSentences)?;
-                Ok((*number, pair, is_told))
+                Ok(Question { number: *number, pair, is_told, warning: None })
             }
             Asked::File(bytes) => {
-                let source = in_file(bytes, |path| Ok(self.pretrained()?.read_files(&[path.to_owned()]).map_err(unreadable)?.remove(0)))?;
-                Ok((0, self.written(source)?, false))
+                let model = self.pretrained()?;
+                let mut source = in_file(bytes, |path| {
+                    let mut source = model.read_files(&[path.to_owned()])?.remove(0);
+                    source.warning = source.warning.map(|warning| nameless(&warning, path));
+                    Ok(source)
+                })?;
+                let warning = source.warning.take();
+                Ok(Question { number: 0, pair: self.written(source)?, is_told: false, warning })
             }
             Asked::Typed { source, target } => {
                 let source = self.tokens("source", source)?;
@@ -68,7 +83,7 @@ impl LiveImported {
                     Some(target) => Pair::new(source, self.tokens("target", target)?),
                     None => self.written(ReadSource::text(source))?,
                 };
-                Ok((0, pair, target.is_some()))
+                Ok(Question { number: 0, pair, is_told: target.is_some(), warning: None })
             }
         }
     }
@@ -76,12 +91,12 @@ impl LiveImported {
     /// What the source of a question sounds or looks like, where it is a file.
     pub(super) fn scene(&self, asked: &Asked, recorded: &Recorded) -> Result<Option<Scene>, LiveError> {
         let Ok(model) = self.pretrained() else { return Ok(None) };
-        let of = |path: &Path| model.scene(path, recorded, &recorded.attention).map_err(unreadable);
+        let of = |path: &Path| model.scene(path, recorded, &recorded.attention);
         match (asked, &self.sentences) {
             (Asked::File(bytes), _) => in_file(bytes, of),
             (Asked::Task(number), Some(sentences)) => {
                 let number = number.checked_rem(sentences.len()).unwrap_or_default();
-                sentences.file(number).map_or(Ok(None), of)
+                sentences.file(number).map_or(Ok(None), of).map_err(|error| LiveError::Text(Box::new(error.into())))
             }
             _ => Ok(None),
         }
@@ -133,13 +148,18 @@ impl LiveImported {
 }
 
 /// Lets `then` read what somebody sent as a file that is gone afterwards.
-fn in_file<T>(bytes: &[u8], then: impl FnOnce(&Path) -> Result<T, LiveError>) -> Result<T, LiveError> {
-    let mut file = NamedTempFile::new()?;
-    file.write_all(bytes)?;
-    file.flush()?;
-    then(file.path())
+fn in_file<T>(bytes: &[u8], then: impl FnOnce(&Path) -> Result<T, PretrainedModelError>) -> Result<T, LiveError> {
+    let laid_down = || -> std::io::Result<NamedTempFile> {
+        let mut file = NamedTempFile::new()?;
+        file.write_all(bytes)?;
+        file.flush()?;
+        Ok(file)
+    };
+    let file = laid_down().map_err(LiveError::NotLaidDown)?;
+    then(file.path()).map_err(|error| LiveError::Sent { words: nameless(&in_words(&error), file.path()) })
 }
 
-fn unreadable(error: PretrainedModelError) -> LiveError {
-    LiveError::Text(Box::new(error.into()))
+/// Words without the name of a file that was made only to be read.
+fn nameless(words: &str, path: &Path) -> String {
+    words.replace(&format!("`{}`", path.display()), "the file that was sent")
 }

@@ -29,7 +29,7 @@ impl LiveRun {
             Asked::Typed { source, target: None } => self.hear_alone(subject, self.source(source)?)?,
             Asked::File(_) => return Err(LiveError::NoFiles),
         };
-        Ok(Heard { recorded, fed })
+        Ok(Heard { recorded, fed, warning: None })
     }
 
     /// Of the target only the length matters, since the decoder reads its own words.

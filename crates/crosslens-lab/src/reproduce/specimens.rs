@@ -259,4 +259,21 @@ mod tests {
         assert!(gated("translation-aed", None) && !gated("translation-aed", Some(&corpus)));
         assert!(gated("copy-aed", Some(&corpus)) && !gated("ved-long", None));
     }
+
+    #[test]
+    fn a_corpus_takes_the_place_of_the_grammar_and_of_nothing_else() {
+        let corpus: CorpusSpec = "pairs.tsv".parse().expect("a corpus");
+        for specimen in SPECIMENS {
+            let (own, on_corpus) = (specimen.config(Scale::Full, 7), specimen.config_on(Some(&corpus), Scale::Full, 7));
+            if specimen.is_text {
+                on_corpus.check().unwrap_or_else(|error| panic!("{}: {error}", specimen.id));
+                assert!(matches!(&on_corpus.task, TaskConfig::Corpus(task) if task.train == corpus), "{}", specimen.id);
+                assert_eq!((on_corpus.network.family, on_corpus.seed), (own.network.family, 7), "{}", specimen.id);
+            } else {
+                assert_eq!(on_corpus, own, "{}", specimen.id);
+            }
+            assert_eq!(specimen.config_on(None, Scale::Full, 7), own, "{}", specimen.id);
+        }
+        assert!(SPECIMENS.iter().any(|specimen| specimen.is_text));
+    }
 }

@@ -44,7 +44,6 @@ impl SideTable {
         if start == end {
             return Err(wrong(format!("begin and end with the same token, {start}")));
         }
-        let is_named = |word: &str| word.starts_with('<') && word.ends_with('>');
         let is_of_characters = words.words().iter().all(|word| word.chars().count() == 1 || is_named(word));
         Ok(Self { words, start, end, is_of_characters, is_lower_cased: mapping.lower_case })
     }
@@ -64,21 +63,37 @@ impl SideTable {
         self.end
     }
 
-    /// The tokens of a text, without start and end: its characters where every word of the table but those in angle brackets is one
-    /// character, else what blanks separate. Nothing is left out: what the table does not have is an error.
-    pub fn tokens(&self, text: &str) -> Result<Vec<Token>, UnknownWord> {
-        let token = |word: &str| self.words.token(word).ok_or_else(|| UnknownWord { word: word.to_owned() });
+    /// What a text is split into, known or not: its characters where every word of the table but those in angle brackets is one character,
+    /// else what blanks separate.
+    pub fn split(&self, text: &str) -> Vec<String> {
         if !self.is_of_characters {
-            return text.split_whitespace().map(token).collect();
+            return text.split_whitespace().map(str::to_owned).collect();
         }
         let text = if self.is_lower_cased { text.to_lowercase() } else { text.to_owned() };
-        text.chars().map(|character| token(character.encode_utf8(&mut [0; 4]))).collect()
+        text.chars().map(String::from).collect()
+    }
+
+    /// The tokens of a text, without start and end. Nothing is left out: what the table does not have is an error.
+    pub fn tokens(&self, text: &str) -> Result<Vec<Token>, UnknownWord> {
+        self.split(text).into_iter().map(|word| self.words.token(&word).ok_or(UnknownWord { word })).collect()
+    }
+
+    /// The text of tokens: what comes before the end, without names in angle brackets that stand for no text.
+    pub fn text(&self, tokens: &[Token]) -> String {
+        let words = tokens.iter().take_while(|&&token| token != self.end).filter_map(|&token| self.words.word(token));
+        let words: Vec<&str> = words.filter(|word| !is_named(word)).collect();
+        words.join(if self.is_of_characters { "" } else { " " })
     }
 
     /// The words as an explanation wants them.
     pub(super) fn described(&self) -> Words {
         Words { count: self.words.len() as Token, names: self.words.words().to_vec(), start: Some(self.start), end: Some(self.end) }
     }
+}
+
+/// Whether a word stands for no text, such as `<eos>`.
+fn is_named(word: &str) -> bool {
+    word.starts_with('<') && word.ends_with('>')
 }
 
 fn listed(file: &TensorFile, table: &Table) -> Result<Vec<String>, ImportError> {

@@ -233,7 +233,7 @@ impl<F: Real> Engine<F> {
         if let Some((body, shared)) = tables {
             let (parameters, tables) = gradient.split_at_mut(network.layout.len());
             let context = Context { layout: &network.layout, weights, prepared };
-            shared.finish(body, context, tables, parameters, scratch);
+            shared.finish(body, context, tables, parameters, scratch, threads);
         }
         gradient.truncate(network.layout.len());
     }
@@ -308,13 +308,21 @@ impl<F: Real> Shared<F> {
     }
 
     /// From the gradients of all tables to those of the parameters behind them.
-    fn finish(&mut self, network: &Recurrent, context: Context<'_, F>, gradients: &[F], parameters: &mut [F], scratch: &mut Packed<F>) {
+    fn finish(
+        &mut self,
+        network: &Recurrent,
+        context: Context<'_, F>,
+        gradients: &[F],
+        parameters: &mut [F],
+        scratch: &mut Packed<F>,
+        threads: &Threads,
+    ) {
         let mut rest = gradients;
         for (number, table) in self.tables.iter_mut().enumerate() {
             let (layer, space, local) = network.table(number, &self.source_tokens, &self.target_tokens);
             let table_gradient;
             (table_gradient, rest) = rest.split_at(table.len());
-            table.finish(table_gradient, layer, space, local, &self.encoded.rows, context, parameters, scratch);
+            table.finish(table_gradient, layer, space, local, &self.encoded.rows, context, parameters, scratch, threads);
         }
     }
 }

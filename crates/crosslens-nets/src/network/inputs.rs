@@ -5,7 +5,7 @@
 //! token, and one small product per batch gives the gradient of `W`. Positions are treated the same way.
 
 use crosslens_analysis::{Probe, Token};
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, product, sum_rows, transposed_product};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Threads, Write, add, product, sum_rows, transposed_product};
 
 use super::layer::Layer;
 use super::layout::TensorId;
@@ -178,6 +178,7 @@ impl<F: Real> Table<F> {
         context: Context<'_, F>,
         gradient: &mut [F],
         scratch: &mut Packed<F>,
+        threads: &Threads,
     ) {
         let (width, layout) = (layer.width(), context.layout);
         let (by_token, by_step) = table_gradient[..self.len()].split_at(self.tokens.len());
@@ -188,10 +189,13 @@ impl<F: Real> Table<F> {
             Some(embedding) => {
                 let vectors = Matrix::new(&self.vectors, local.len(), space.d);
                 let target = MatrixMut::new(&mut gradient[input_range.clone()], space.d, width);
-                transposed_product(target, vectors, by_token, Write::Add, scratch);
                 self.d_vectors.resize(local.len() * space.d, F::ZERO);
+                let d_vectors = MatrixMut::new(&mut self.d_vectors, local.len(), space.d);
                 let map = &context.prepared.get(layer.input).backward;
-                product(MatrixMut::new(&mut self.d_vectors, local.len(), space.d), by_token, map, Write::Over);
+                threads.both(
+                    || transposed_product(target, vectors, by_token, Write::Add, scratch),
+                    || product(d_vectors, by_token, map, Write::Over),
+                );
                 let gradient = &mut gradient[layout.range(embedding)];
                 for (d_vector, &token) in self.d_vectors.chunks_exact(space.d).zip(&local.tokens) {
                     add(&mut gradient[token as usize * space.d..][..space.d], d_vector);

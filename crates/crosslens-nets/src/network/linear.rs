@@ -25,17 +25,35 @@ impl Linear {
         Self { tensor, map: maps.turned(tensor, rows), turned: Some(rows) }
     }
 
+    /// Whether the parameter is this map's alone, so that the first rows of a pass may write its gradient over.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.turned.is_none()
+    }
+
     /// `gradient += inputᵀ·d_output` over all rows.
     pub(crate) fn add_gradient<F: Real>(&self, input: &[F], d_output: &[F], layout: &Layout, gradient: &mut [F], scratch: &mut Packed<F>) {
+        self.write_gradient(input, d_output, layout, gradient, Write::Add, scratch);
+    }
+
+    /// `gradient (+)= inputᵀ·d_output` over all rows.
+    pub(crate) fn write_gradient<F: Real>(
+        &self,
+        input: &[F],
+        d_output: &[F],
+        layout: &Layout,
+        gradient: &mut [F],
+        write: Write,
+        scratch: &mut Packed<F>,
+    ) {
         if let Some(d_out) = self.turned {
             let (_, d_in) = layout.shape(self.tensor);
             let rows = input.len() / d_in;
             let target = MatrixMut::new(&mut gradient[layout.range(self.tensor)], d_out, d_in);
-            return transposed_product(target, Matrix::new(d_output, rows, d_out), Matrix::new(input, rows, d_in), Write::Add, scratch);
+            return transposed_product(target, Matrix::new(d_output, rows, d_out), Matrix::new(input, rows, d_in), write, scratch);
         }
         let (d_in, d_out) = layout.shape(self.tensor);
         let rows = input.len() / d_in;
         let target = MatrixMut::new(&mut gradient[layout.range(self.tensor)], d_in, d_out);
-        transposed_product(target, Matrix::new(input, rows, d_in), Matrix::new(d_output, rows, d_out), Write::Add, scratch);
+        transposed_product(target, Matrix::new(input, rows, d_in), Matrix::new(d_output, rows, d_out), write, scratch);
     }
 }

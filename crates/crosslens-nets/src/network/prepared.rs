@@ -75,9 +75,12 @@ impl<F: Real> Prepared<F> {
         self.maps.resize_with(maps.pieces.len(), || Map { forward: Packed::new(), backward: Packed::new() });
         threads.for_each(&mut self.maps, |number, map| {
             let matrix = maps.pieces[number].of(layout, weights);
-            map.forward.pack(matrix);
+            let Map { forward, backward } = map;
+            // Side by side: of a network with many words the readout is larger than all other maps together.
             if with_backward {
-                map.backward.pack(matrix.transposed());
+                threads.both(|| forward.pack(matrix), || backward.pack(matrix.transposed()));
+            } else {
+                forward.pack(matrix);
             }
         });
     }

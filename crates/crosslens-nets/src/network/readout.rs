@@ -1,7 +1,7 @@
 //! From the readout's input to logits, loss, predictions, and back.
 
 use crosslens_analysis::Token;
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, log_sum_exp, product, sum_rows};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, log_sum_exp, place_of_highest, product, sum_rows};
 
 use super::layout::TensorId;
 use super::linear::Linear;
@@ -81,7 +81,8 @@ impl Readout {
                 let d_logits = Matrix::new(&trace.logits, targets.len(), self.n_words);
                 let d_input = MatrixMut::new(&mut d_input[from..], targets.len(), self.d_input);
                 product(d_input, d_logits, &context.prepared.get(self.linear.map).backward, Write::Over);
-                self.linear.add_gradient(input, &trace.logits, context.layout, gradient, scratch);
+                let write = if chunk == 0 && self.linear.is_alone() { Write::Over } else { Write::Add };
+                self.linear.write_gradient(input, &trace.logits, context.layout, gradient, write, scratch);
                 if let Some(bias) = self.bias {
                     sum_rows(&mut gradient[context.layout.range(bias)], d_logits);
                 }
@@ -107,13 +108,7 @@ fn to_gradient<F: Real>(logits: &mut [F], target: usize, smoothing: F) -> f64 {
     loss.to_f64()
 }
 
-/// The index of the highest logit, the lowest among equals; NaN never wins.
+/// The index of the highest logit, the lowest among equals; NaN never wins, and where there is nothing else, it is the first.
 pub(crate) fn likeliest<F: Real>(logits: &[F]) -> Token {
-    let (mut best, mut highest) = (0, F::of(f64::NEG_INFINITY));
-    for (token, &logit) in logits.iter().enumerate() {
-        if logit > highest {
-            (best, highest) = (token, logit);
-        }
-    }
-    best as Token
+    place_of_highest(logits).unwrap_or(0) as Token
 }

@@ -91,6 +91,7 @@ impl Recurrent {
             Family::Transformer => unreachable!("Network::new builds Transformers elsewhere"),
         };
         let linear = Linear::new("readout", d_input, n_target_words, layout, maps);
+        layout.write_over(linear.tensor);
         let bias = config.readout_bias.then(|| layout.vector("readout_bias", n_target_words, Start::Zero));
         let readout = Readout { linear, bias, d_input, n_words: n_target_words };
         let first_layers = [Some(&encoder[0].forward), encoder[0].backward.as_ref(), Some(&layers[0])].into_iter().flatten();

@@ -377,28 +377,67 @@ mod tests {
         assert!(few.notes().iter().any(|note| note == says), "{:?}", few.notes());
     }
 
+    #[test]
+    fn long_sentences_are_left_out_of_what_is_trained_on_and_judged_by() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let written = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            CorpusSpec::Tsv(path)
+        };
+        let lines: String = (0..20).map(|number| format!("source {number}\ttarget {number}\n")).collect();
+        let train = written("train.tsv", format!("{lines}one two three four five\tun\n"));
+        let dev = written("dev.tsv", "one two three four\tun\none\tun deux trois quatre cinq\n".to_owned());
+        let task = CorpusConfig { max_words: 4, dev: Some(dev), ..CorpusConfig::of(train) }.build(None).expect("it is sound");
+        assert_eq!((task.n_pairs(), task.files.held_out.len()), (20, 1));
+        assert!(task.notes().iter().any(|note| note == "dev: 1 pair kept; 1 too long (line 2)"), "{:?}", task.notes());
+    }
+
     /// A padded batch would waste what its sentences fall short of its longest; ours hold no padding at all, but steps with few rows cost
-    /// more than they should.
+    /// more than they should. 1,024 pairs of 4 to 13 words, their targets one shorter to two longer: drawn as they come, a third of every
+    /// batch would be padding.
     #[test]
     fn batches_are_of_like_length_and_every_pair_comes_once_a_round() {
+        const BATCH: usize = 32;
         let folder = tempfile::tempdir().expect("a folder");
-        let task = corpus(folder.path(), 700).build(None).expect("it is sound");
-        let n_pairs = task.n_pairs() as usize;
-        let batch = n_pairs / POOL_BATCHES as usize;
-        let mut pairs = Vec::new();
-        let (mut seen, mut padded, mut whole) = (0, 0, 0);
-        for step in 0..POOL_BATCHES {
-            task.batch(Split::Train, 3, step * batch as u64, batch, &mut pairs);
-            let again = pairs.clone();
-            task.batch(Split::Train, 3, step * batch as u64, batch, &mut pairs);
-            assert_eq!(pairs, again);
-            let longest = pairs.iter().map(|pair| pair.target.len()).max().expect("a batch is not empty");
-            padded += pairs.iter().map(|pair| longest - pair.target.len()).sum::<usize>();
-            whole += longest * pairs.len();
-            seen += pairs.len();
+        let path = folder.path().join("pairs.tsv");
+        let line = |number: usize| {
+            let (n, longer) = (((number * 2_654_435_761) >> 7) % 10, ((number * 40_503) >> 5) % 4);
+            format!("s{number} {}\tt{number} {}\n", "a ".repeat(3 + n), "b ".repeat(2 + n + longer))
+        };
+        std::fs::write(&path, (0..1100).map(line).collect::<String>()).expect("a file");
+        let task = CorpusConfig { held_out: 76, ..CorpusConfig::of(CorpusSpec::Tsv(path)) }.build(None).expect("it is sound");
+        assert_eq!(task.n_pairs(), POOL_BATCHES * BATCH as u64);
+
+        /// Share of source and target places that a padded batch would waste.
+        fn padded(batches: &[Vec<Pair>]) -> [f64; 2] {
+            [|pair: &Pair| pair.source.len(), |pair: &Pair| pair.target.len()].map(|length| {
+                let longest = |batch: &Vec<Pair>| batch.iter().map(length).max().expect("a batch is not empty");
+                let whole: usize = batches.iter().map(|batch| batch.len() * longest(batch)).sum();
+                let filled: usize = batches.iter().flatten().map(length).sum();
+                1.0 - filled as f64 / whole as f64
+            })
         }
-        assert_eq!(seen, batch * POOL_BATCHES as usize);
-        assert!(padded * 10 < whole, "{padded} of {whole} places would be padding");
+        let batches: Vec<Vec<Pair>> = (0..POOL_BATCHES)
+            .map(|step| {
+                let (mut pairs, mut again) = (Vec::new(), Vec::new());
+                task.batch(Split::Train, 3, step * BATCH as u64, BATCH, &mut pairs);
+                task.batch(Split::Train, 3, step * BATCH as u64, BATCH, &mut again);
+                assert_eq!(pairs, again);
+                pairs
+            })
+            .collect();
+        let drawn: Vec<Pair> = (0..task.n_pairs()).map(|index| task.pair(Split::Train, 3, index)).collect();
+        let as_drawn: Vec<Vec<Pair>> = drawn.chunks(BATCH).map(<[Pair]>::to_vec).collect();
+        let (sorted, unsorted) = (padded(&batches), padded(&as_drawn));
+        assert!(sorted.iter().all(|&share| share < 0.1) && unsorted.iter().all(|&share| share > 0.2), "{sorted:?}, {unsorted:?}");
+
+        let in_order = |pairs: Vec<Pair>| {
+            let mut pairs: Vec<_> = pairs.into_iter().map(|pair| (pair.source, pair.target)).collect();
+            pairs.sort();
+            pairs
+        };
+        assert_eq!(in_order(batches.concat()), in_order(drawn), "each comes once");
     }
 
     #[test]

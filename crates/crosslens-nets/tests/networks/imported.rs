@@ -341,6 +341,17 @@ fn the_control_has_the_shape_and_not_the_weights() {
     assert_ne!(record(one.as_ref()), record(&subject));
 }
 
+/// Target tokens: 0 `<pad>`, 1 `<sos>`, 2 `<eos>`, 3 `ア`, 4 `イ`.
+#[test]
+fn tokens_become_a_text_up_to_the_end() {
+    let model = tiny();
+    let target = model.table(Side::Target);
+    assert_eq!(target.text(&[3, 0, 4, 1, 3, 2, 4]), "アイア");
+    assert_eq!((target.text(&[2]), target.text(&[])), (String::new(), String::new()));
+    assert_eq!(target.tokens(&target.text(&[4, 4, 3])), Ok(vec![4, 4, 3]));
+    assert_eq!(model.table(Side::Source).split("It ï"), ["i", "t", " ", "ï"]);
+}
+
 #[test]
 fn tokens_the_model_does_not_know_are_refused() {
     let subject = subject(&tiny(), 1);

@@ -163,7 +163,10 @@ impl Decoder {
             Ok((rate, n_channels)) => {
                 check_rate(&self.path, rate)?;
                 self.rate = rate;
-                self.interleaved.chunks_exact(n_channels.max(1)).map(|frame| frame.iter().sum::<f32>() / frame.len() as f32).collect()
+                match n_channels {
+                    0 | 1 => self.interleaved.clone(),
+                    n => self.interleaved.chunks_exact(n).map(|frame| frame.iter().sum::<f32>() / n as f32).collect(),
+                }
             }
             Err(Error::DecodeError(_) | Error::IoError(_)) => {
                 self.losses.n_damaged += 1;

@@ -11,8 +11,9 @@ pub enum TokenizerError {
     /// The folder has no tokenizer of a kind that is known.
     #[error(
         "`{folder}` has no tokenizer; looked for tokenizer.json, for source.spm with target.spm and vocab.json (Marian), for \
-         sentencepiece.bpe.model (mBART, NLLB, and with vocab.json M2M100; config.json or tokenizer_config.json must say which), for \
-         spiece.model (T5, Pegasus), and for vocab.json with merges.txt (Whisper, BART, GPT-2)"
+         sentencepiece.bpe.model (mBART, NLLB, XLM-RoBERTa as in small TrOCRs, and with vocab.json M2M100; config.json or \
+         tokenizer_config.json must say which), for spiece.model (T5, Pegasus), for vocab.json with merges.txt (Whisper, BART, GPT-2), \
+         and for vocab.txt (BERT, BLIP)"
     )]
     NotFound {
         /// The folder.

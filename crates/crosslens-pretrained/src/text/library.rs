@@ -9,14 +9,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
-use super::Encoded;
-use super::byte_level;
 use super::error::TokenizerError;
 use super::files;
 use super::languages::{Kind, Languages};
 use super::sentencepiece::CharacterMap;
 use super::settings::Settings;
 use super::words::{WordCounter, Words};
+use super::{Encoded, byte_level, word_pieces};
 
 const FILE: &str = "tokenizer.json";
 
@@ -50,9 +49,13 @@ impl Library {
         Self::read(path, &bytes).map(Some)
     }
 
-    /// The tokenizer that `vocab.json` and `merges.txt` of older folders make up, if the folder has them.
+    /// The tokenizer that `vocab.json` and `merges.txt`, or `vocab.txt`, of older folders make up, if the folder has them.
     pub(super) fn assemble(folder: &Path) -> Result<Option<Self>, TokenizerError> {
-        byte_level::as_library(folder)?.map(|(path, bytes)| Self::read(path, &bytes)).transpose()
+        let assembled = match byte_level::as_library(folder)? {
+            None => word_pieces::as_library(folder)?,
+            found => found,
+        };
+        assembled.map(|(path, bytes)| Self::read(path, &bytes)).transpose()
     }
 
     /// Reads what `tokenizer.json` holds; `path` is the file to name in errors.

@@ -1,7 +1,7 @@
 //! Text to tokens and back, with the tokenizer that a pretrained model comes with.
 //!
 //! [`TextTokenizer::open`] takes what a Hugging Face folder has: `tokenizer.json`, or the files of a Marian, mBART, NLLB, M2M100,
-//! Pegasus or T5 model; nothing has to be converted.
+//! Pegasus, T5, GPT-2, RoBERTa, Whisper or BERT tokenizer; nothing has to be converted.
 
 mod byte_level;
 mod codes;
@@ -16,6 +16,7 @@ mod settings;
 mod special;
 mod t5;
 mod vocabulary;
+mod word_pieces;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ pub struct Encoded {
 impl TextTokenizer {
     /// Opens the tokenizer in `folder`: `tokenizer.json` if there is one, else `source.spm`, `target.spm` and `vocab.json` (Marian),
     /// else `sentencepiece.bpe.model` (mBART, NLLB, XLM-RoBERTa, and with `vocab.json` M2M100), else `spiece.model` (Pegasus or T5), else
-    /// `vocab.json` with `merges.txt` (older byte-level ones).
+    /// `vocab.json` with `merges.txt` (older byte-level ones), else `vocab.txt` (BERT's).
     pub fn open(folder: &Path) -> Result<Self, TokenizerError> {
         let of = |format, languages| Self { folder: folder.to_owned(), format, languages };
         if let Some(library) = Library::open(folder)? {

@@ -66,6 +66,7 @@ def all_cases():
         "vit-gpt2": (vit | SQUARE, GPT2),
         "vit-gpt2-projected": (vit | WIDE | narrow, GPT2),
         "vit-bert": (vit | SQUARE, BERT),
+        "vit-roberta": (vit | SQUARE, BERT | {"model_type": "roberta", "hidden_act": "relu"}),
         "blip": (SEEN | SQUARE, BLIP_TEXT),
     }
 
@@ -106,7 +107,7 @@ def draw(model, seed):
         for name, value in sorted(model.named_parameters()):
             if value.ndim == 1:
                 value.copy_(normal(value.shape, 1.0, 0.3) if is_scale(name) else normal(value.shape, 0.0, 0.2))
-                if name.endswith("predictions.bias"):
+                if name.endswith(("predictions.bias", "lm_head.bias")):
                     value[END] += 0.7
             elif name.endswith(("embed_tokens.weight", "wte.weight", "word_embeddings.weight")):
                 value.copy_(normal(value.shape, 0.0, 0.5))

@@ -1,5 +1,5 @@
-//! Layers as wide as those of published models, few of them and not as many on both sides, with weights drawn by chance: tiny, and
-//! large-v3-turbo with its 128 mels.
+//! Layers as wide as those of every published model, few of them and not as many on both sides, with weights drawn by chance: tiny, base,
+//! small, medium, large, and large-v3 with its 128 mels.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -127,6 +127,14 @@ fn layers_of_whisper_tiny_listen() {
 }
 
 #[test]
-fn layers_of_whisper_large_v3_turbo_listen() {
+fn layers_of_whisper_base_small_and_medium_listen() {
+    for (d, n_heads) in [(512, 8), (768, 12), (1024, 16)] {
+        check(&Shape { d, n_heads, n_mels: 80, encoder_layers: 1, decoder_layers: 1 });
+    }
+}
+
+/// Large and large-v2 are as wide and read 80 mels, as the smaller ones do.
+#[test]
+fn layers_of_whisper_large_v3_and_its_turbo_listen() {
     check(&Shape { d: 1280, n_heads: 20, n_mels: 128, encoder_layers: 1, decoder_layers: 2 });
 }

@@ -134,6 +134,10 @@ fn what_a_model_does_not_know_is_refused() {
     planted::write(folder.path(), "generation_config.json", &generation);
     assert!(refused(folder.path(), &asked("de")).contains("leave the language out"));
     assert!(refused(folder.path(), &Listening { task: Task::Translate, ..Listening::default() }).contains("leave the task out"));
+    let english = Listening { without_timestamps: true, words: true, ..Listening::default() };
+    let (segments, language) = transcribe(folder.path(), &english).expect("a transcript");
+    assert_planted(&segments);
+    assert_eq!(language, None, "it knows one alone, and is told none");
     for (field, value, message) in [
         ("no_timestamps_token_id", json!(99_999), "`no_timestamps_token_id` names the token 99999; the model writes 1517"),
         ("lang_to_id", json!({ "<|en|>": "x" }), "gives `<|en|>` the value \"x\""),
@@ -149,6 +153,24 @@ fn what_a_model_does_not_know_is_refused() {
         let found = refused(folder.path(), &Listening::default());
         assert!(found.contains(message), "{found}");
     }
+}
+
+#[test]
+fn suppressed_tokens_are_not_written() {
+    let folder = planted_folder();
+    let text = |field: &str, tokens: serde_json::Value| {
+        let mut generation = planted::generation();
+        generation[field] = tokens;
+        planted::write(folder.path(), "generation_config.json", &generation);
+        let how = Listening { without_timestamps: true, ..Listening::default() };
+        let (segments, _) = transcribe(folder.path(), &how).expect("a transcript");
+        segments.iter().map(|segment| segment.text.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(text("suppress_tokens", json!([])), "the cat sat down");
+    let without_cat = text("suppress_tokens", json!([1]));
+    assert!(without_cat.starts_with("the") && !without_cat.contains("cat"), "{without_cat}");
+    let other_beginning = text("begin_suppress_tokens", json!([0, 8]));
+    assert!(!other_beginning.starts_with("the"), "{other_beginning}");
 }
 
 #[test]

@@ -7,7 +7,19 @@ use crate::fixtures::{Folder, chain, library_file, marian, model_bytes, t5};
 #[test]
 fn empty_folder() {
     let folder = Folder::new();
-    folder.refused("", &["tokenizer.json", "source.spm", "target.spm", "vocab.json", "spiece.model", "sentencepiece.bpe.model"]);
+    folder.refused(
+        "",
+        &[
+            "tokenizer.json",
+            "source.spm",
+            "target.spm",
+            "vocab.json",
+            "spiece.model",
+            "sentencepiece.bpe.model",
+            "XLM-RoBERTa",
+            "vocab.txt",
+        ],
+    );
 }
 
 #[test]

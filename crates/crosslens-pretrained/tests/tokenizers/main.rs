@@ -10,4 +10,5 @@ mod marian_and_t5;
 mod never_panics;
 mod relatives;
 mod sentencepiece;
+mod word_pieces;
 mod words;

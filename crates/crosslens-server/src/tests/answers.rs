@@ -193,7 +193,7 @@ impl Intervene for Uniform {
 #[test]
 fn decoding_again_is_the_model_with_those_terms_off() {
     let server = Running::usual();
-    let Source::Live(live) = &server.state.library.models[0].source else { panic!("a run") };
+    let Source::Live(live) = server.state.library.models[0].source().expect("it is ready") else { panic!("a run") };
     let sentence = json!({ "sample": 5 });
     for feeding in ["own", "target"] {
         let rerun = |off: &[usize]| {

@@ -16,7 +16,8 @@ fn faults(method: &str, path: &str, answer: &Answer) -> Vec<String> {
     Schema { root }.faults(&answer.json())
 }
 
-fn keeps(method: &str, path: &str, answer: &Answer, status: u16) {
+/// Fails where an answer is not as described.
+pub(super) fn keeps(method: &str, path: &str, answer: &Answer, status: u16) {
     assert_eq!(answer.status, status, "{path}: {answer:?}");
     assert_eq!(faults(method, path, answer), Vec::<String>::new(), "{method} {path}");
 }

@@ -6,18 +6,22 @@ use serde_json::{Value, json};
 use super::{Running, soon};
 use crate::Limits;
 
-/// The events of a job, one by one: name and data.
-struct Events(BufReader<TcpStream>);
+/// The events of a job or a model, one by one: name and data.
+pub(super) struct Events(BufReader<TcpStream>);
 
 impl Events {
     fn of(server: &Running, job: &Value) -> Self {
+        Self::at(server, &format!("/api/jobs/{job}"))
+    }
+
+    pub(super) fn at(server: &Running, place: &str) -> Self {
         let mut stream = server.connect();
-        write!(stream, "GET /api/jobs/{job}/events HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("the server reads");
+        write!(stream, "GET {place}/events HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("the server reads");
         Self(BufReader::new(stream))
     }
 
     /// The next; `None` at the end.
-    fn next(&mut self) -> Option<(String, Value)> {
+    pub(super) fn next(&mut self) -> Option<(String, Value)> {
         let mut name = String::new();
         loop {
             let mut line = String::new();
@@ -32,7 +36,7 @@ impl Events {
         }
     }
 
-    fn last(&mut self) -> (String, Value) {
+    pub(super) fn last(&mut self) -> (String, Value) {
         let mut last = None;
         while let Some((name, data)) = self.next() {
             let has_ended = name != "progress";

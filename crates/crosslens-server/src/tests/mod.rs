@@ -11,6 +11,7 @@ mod planted_sight;
 #[path = "../../../crosslens-pretrained/tests/speech/planted.rs"]
 #[expect(dead_code, reason = "some of it is for the tests beside it")]
 mod planted_whisper;
+mod preparing;
 mod safety;
 #[path = "../../../crosslens-analysis/tests/explain/schema.rs"]
 mod schema;
@@ -29,7 +30,7 @@ use crosslens_lab::train::{Event, Run, RunFolder, Wish, parse_config};
 use serde_json::Value;
 
 use crate::api::State;
-use crate::{Library, Limits, OpenOptions, Server, ServerError};
+use crate::{Library, Limits, OpenOptions, Preparing, Server, ServerError};
 
 /// No answer takes longer, however busy the machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -74,13 +75,27 @@ impl Running {
 
     /// The same, with what models that were not trained here need.
     fn with(paths: &[PathBuf], imported: ImportedOptions, host: &str, limits: Limits) -> Self {
+        let running = Self::begin(paths, imported, host, limits, |_| ());
+        let models = &running.state.library.models;
+        assert!(soon(|| models.iter().all(|model| model.status().borrow().has_ended())), "explanations end");
+        running
+    }
+
+    /// The same, while its models may still be explained.
+    fn begin(
+        paths: &[PathBuf],
+        imported: ImportedOptions,
+        host: &str,
+        limits: Limits,
+        told: impl FnMut(Preparing<'_>) + Send + 'static,
+    ) -> Self {
         let options = OpenOptions { n_sentences: N_SENTENCES, samples: 3, n_threads: 1, imported, ..OpenOptions::default() };
-        let library = Library::open(paths, &options, &mut |_, _| ()).expect("what was just made");
+        let library = Library::open(paths, options).expect("what was just made");
         let server = Server::bind(library, host, 0, limits).expect("a free port");
         let (address, token, url) = (server.address(), server.token().map(str::to_owned), server.url());
         let (state, stop) = (server.state(), Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || server.run(move || stopped.load(Ordering::Relaxed)));
+        let thread = std::thread::spawn(move || server.run(move || stopped.load(Ordering::Relaxed), told));
         Self { address, token, url, state, stop, thread: Some(thread) }
     }
 

@@ -42,6 +42,7 @@ fn a_picture_that_is_sent_is_explained_where_the_model_looked() {
 
     for (sent, part) in [
         (STANDARD.encode("no picture at all"), "PNG, JPEG and WebP pictures are read"),
+        (STANDARD.encode("no picture at all"), "the file that was sent"),
         (WHITE[..WHITE.len() / 8 * 4].to_owned(), "copy it anew"),
         (BOMB.to_owned(), "65535 × 65535"),
     ] {

@@ -62,6 +62,7 @@ fn a_sound_that_is_sent_is_explained_where_the_model_looked() {
     again["off"] = json!([]);
     again.as_object_mut().expect("an object").remove("sites");
     assert_eq!(server.post("/api/models/0/rerun", &again).json()["predicted"], answer["sample"]["predicted"]);
+    assert_eq!(answer["warning"], Value::Null);
     let taken = server.post("/api/models/0/explain", &json!({ "sentence": { "sample": 1 }, "sites": [0] })).json();
     assert_eq!(taken["sample"]["scene"]["kind"], "sound");
 
@@ -73,12 +74,59 @@ fn a_sound_that_is_sent_is_explained_where_the_model_looked() {
     assert_eq!((&report["samples"][1]["scene"]["kind"], &report["report"]["corpus"]["codes"]["of"]), (&json!("sound"), &json!("frames")));
     assert_eq!(report["codes"][0]["examples"][0], json!({ "sample": 0, "step": 0 }), "all frames are alike: the first is shown");
 
+    // 1500 frames, nine terms and their sum at seven rows or more: of so many heads that is beyond what one answer holds.
+    let many = server.post("/api/models/0/explain", &json!({ "sentence": { "sample": 1 }, "sites": vec![0; 64] }));
+    assert!(many.status == 422 && many.error().contains("at most 4000000 are given: ask for fewer heads"), "{many:?}");
+
     let refused = |sentence: Value, status: u16, part: &str| {
         let answer = server.post("/api/models/0/explain", &json!({ "sentence": sentence, "sites": [0] }));
         assert!(answer.status == status && answer.error().contains(part), "{answer:?}");
     };
-    refused(json!({ "file": STANDARD.encode("no sound at all") }), 422, "WAV, FLAC, MP3 and Ogg Vorbis are read");
+    let no_sound = "the file that was sent does not begin as a sound does; WAV, FLAC, MP3 and Ogg Vorbis are read";
+    refused(json!({ "file": STANDARD.encode("no sound at all") }), 422, no_sound);
     refused(json!({ "file": "☃" }), 422, "base64");
     refused(json!({ "source": "some text" }), 422, "reads no text");
     refused(json!({ "file": "A".repeat(2 << 20) }), 413, "1048576 bytes");
+}
+
+/// A sound of ten seconds cut after five, among those that the model is explained on and among those that are sent.
+#[test]
+fn a_sound_that_breaks_off_is_told_in_the_report_and_in_the_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sounds = folder.path().join("sounds");
+    std::fs::create_dir(&sounds).expect("a folder");
+    plant(folder.path());
+    let cut = wav(10.0)[..44 + 5 * 32_000].to_vec();
+    std::fs::write(sounds.join("whole.wav"), wav(10.0)).expect("a sound");
+    std::fs::write(sounds.join("cut.wav"), &cut).expect("a sound");
+    let imported = ImportedOptions { corpus: Some(sounds), causal: 0, ..ImportedOptions::default() };
+    let server = Running::with(&[folder.path().into()], imported, "127.0.0.1", Limits::default());
+    let lost = "breaks off at 5.0 s of the 10.0 s that its header promises";
+    // Where the file lies is nothing a browser need know.
+    let expected = json!([format!("`cut.wav` {lost}")]);
+    assert_eq!(server.get("/api/reports/0").json()["report"]["corpus"]["warnings"], expected);
+    let answer = server.post("/api/models/0/explain", &json!({ "sentence": { "file": STANDARD.encode(&cut) }, "sites": [0] })).json();
+    assert_eq!(
+        (&answer["warning"], &answer["sample"]["scene"]["n_steps"]),
+        (&json!(format!("the file that was sent {lost}")), &json!(250))
+    );
+    assert_eq!(server.post("/api/jobs", &json!({ "model": 0, "sentences": 2 })).status, 202);
+    assert!(soon(|| server.get("/api/jobs").json()[0]["state"] == "done"));
+    assert_eq!(server.get("/api/reports/1").json()["report"]["corpus"]["warnings"], expected);
+}
+
+/// What a page lets through, 12 MB, is taken by a server as it is started. The other file is 120 bytes longer in base64 than all that is taken.
+#[test]
+fn twelve_megabytes_are_taken_and_little_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    plant(folder.path());
+    let server = Running::with(&[folder.path().into()], ImportedOptions::default(), "127.0.0.1", Limits::default());
+    let send = |n_bytes: usize| {
+        server.post("/api/models/0/explain", &json!({ "sentence": { "file": STANDARD.encode(vec![0_u8; n_bytes]) }, "sites": [0] }))
+    };
+    let taken = send(12_000_000);
+    assert!(taken.status == 422 && taken.error().contains("does not begin as a sound does"), "{} bytes", taken.body.len());
+    let refused = send(12_583_000);
+    assert_eq!((refused.status, refused.error().as_str()), (413, "the body is larger than the 16777216 bytes that are taken; send less"));
+    server.still_serves();
 }

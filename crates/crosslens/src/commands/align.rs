@@ -1,27 +1,29 @@
 use std::path::{Path, PathBuf};
 
-use crosslens_lab::analysis::SiteKind;
-use crosslens_lab::analysis::align::{
-    AlignmentTally, Base, Gold, LinkError, Links, Row, SoftText, Symmetrization, nematus_block, read_gold,
-};
-use crosslens_lab::analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, Filter};
+use crosslens_lab::analysis::align::{AlignmentTally, Base, Gold, Links, Row, Symmetrization};
+use crosslens_lab::analysis::corpus::CorpusSpec;
 use crosslens_lab::train::RunFolder;
-use crosslens_lab::{AlignHeads, AlignOptions, Aligned, PretrainedModel, TrainedModel};
+use crosslens_lab::{AlignHeads, AlignOptions, Aligned, Aligner, SourceAndTarget};
 use serde_json::json;
 
 use super::languages::Languages;
+use super::linked::{LinkFile, read_pairs};
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 use crate::progress::SentenceBar;
 
 /// Links the words of sentence pairs by what a model looks at.
 ///
-/// One line of Pharaoh links (`source-target`, from 0) for each pair; with --gold also AER, precision, recall and F1.
+/// One line of Pharaoh links (`source-target`, from 0) for each pair; with --gold also AER, precision, recall and F1. Words are what blanks
+/// separate; a mapped model that reads characters links these.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run, or one of Hugging Face's.
+    /// The folder of a run, one of Hugging Face's, or a model that a mapping says how to read (docs/import.md).
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Pairs: any corpus that `train` takes; a line without both sides is refused, as links count lines. A network of the task
     /// `translation` needs none: its sentences come with their true links.
     #[arg(long, value_name = "CORPUS")]
@@ -67,9 +69,6 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Pairs and links are kept in memory.
-const MAX_BYTES: u64 = 1 << 28;
-
 #[derive(Clone)]
 struct Heads(AlignHeads);
 
@@ -95,15 +94,16 @@ fn symmetrisation(name: &str) -> Result<Symmetrization, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let model = Aligner::open(&arguments.model, &arguments.languages, arguments.threads)?;
+    let model = open(&arguments.model, &arguments.languages)?;
     let (pairs, gold) = match &arguments.corpus {
         Some(corpus) => {
             let pairs = read_pairs(corpus)?;
-            let gold = arguments.gold.as_deref().map(|path| read_gold_file(path, arguments.gold_base, &pairs)).transpose()?;
+            let links = arguments.gold.as_ref().map(|path| LinkFile { path, base: arguments.gold_base });
+            let gold = links.map(|links| links.read(&pairs, &model)).transpose()?;
             (pairs, gold)
         }
         None => {
-            let (pairs, gold) = model.linked_sentences(arguments).ok_or_else(|| {
+            let (pairs, gold) = model.linked_sentences(arguments.seed, arguments.samples).ok_or_else(|| {
                 Failure::usage("there are no pairs to align; only a network of the task `translation` brings its own").hint("--corpus FILE")
             })?;
             (pairs, Some(gold))
@@ -115,13 +115,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         threshold: arguments.threshold,
         n_threads: arguments.threads,
     };
-    let aligned = model.align(&pairs, gold.as_deref(), &options)?;
+    let aligned = align(&model, &pairs, gold.as_deref(), &options)?;
     let mut links: Vec<Links> = aligned.sentences.iter().map(|sentence| sentence.links.clone()).collect();
     let mut tally = aligned.tally;
     if let (Some(reverse), Some(symmetrise)) = (&arguments.reverse, arguments.symmetrise) {
-        let turned: Vec<(String, String)> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
+        let turned: Vec<SourceAndTarget> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
         let options = AlignOptions { heads: AlignHeads::Auto, ..options };
-        let other = Aligner::open(reverse, &arguments.languages.turned(), arguments.threads)?.align(&turned, None, &options)?;
+        let other = align(&open(reverse, &arguments.languages.turned())?, &turned, None, &options)?;
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
             let mut tally = AlignmentTally::default();
@@ -161,110 +161,24 @@ fn quality(tally: &AlignmentTally) -> serde_json::Value {
     json!({ "aer": tally.aer(), "precision": tally.precision(), "recall": tally.recall(), "f1": tally.f1() })
 }
 
-/// A source and its target.
-type TextPair = (String, String);
-
-/// Whose attention links words.
-enum Aligner {
-    Run(Box<TrainedModel>),
-    Pretrained(Box<PretrainedModel>),
+/// Opens what links words; only models that were not trained here may have languages to choose from.
+fn open(path: &Path, languages: &Languages) -> Result<Aligner, Failure> {
+    if RunFolder::at(path).holds_run() {
+        languages.refuse()?;
+    }
+    Ok(Aligner::open(path, &languages.choice().into())?)
 }
 
-impl Aligner {
-    fn open(path: &Path, languages: &Languages, n_threads: usize) -> Result<Self, Failure> {
-        if RunFolder::at(path).holds_run() {
-            languages.refuse()?;
-            return Ok(Self::Run(Box::new(TrainedModel::open(path)?)));
-        }
-        Ok(Self::Pretrained(Box::new(PretrainedModel::open_with(path, &languages.choice().into(), &[SiteKind::Cross], n_threads)?)))
-    }
-
-    fn linked_sentences(&self, arguments: &Arguments) -> Option<(Vec<TextPair>, Vec<Gold>)> {
-        match self {
-            Self::Run(model) => model.linked_sentences(arguments.seed, arguments.samples),
-            Self::Pretrained(_) => None,
-        }
-    }
-
-    fn align(&self, pairs: &[(String, String)], gold: Option<&[Gold]>, options: &AlignOptions) -> Result<Aligned, Failure> {
-        let bar = SentenceBar::new();
-        let mut progress = |done, all| bar.set(done, all);
-        Ok(match self {
-            Self::Run(model) => model.align(pairs, gold, options, &mut progress)?,
-            Self::Pretrained(model) => model.align(pairs, gold, options, &mut progress)?,
-        })
-    }
+fn align(model: &Aligner, pairs: &[SourceAndTarget], gold: Option<&[Gold]>, options: &AlignOptions) -> Result<Aligned, Failure> {
+    let bar = SentenceBar::new();
+    Ok(model.align(pairs, gold, options, &mut |done, all| bar.set(done, all))?)
 }
 
 fn print_soft(aligned: &Aligned) -> Result<(), Failure> {
     for (number, sentence) in aligned.sentences.iter().enumerate() {
-        // The end tokens have weights, but are not written as words.
-        let without_end = |tokens: &[String]| tokens[..tokens.len() - 1].to_vec();
-        let (source, target) = (without_end(&sentence.source), without_end(&sentence.target));
-        let text = SoftText { source: &source, target: &target, alignment: &sentence.soft };
-        let block = nematus_block(number, 0.0, &text).map_err(|error| Failure::of(&error))?;
+        let block = sentence.soft_text(number).map_err(|error| Failure::of(&error))?;
         output::result(block.trim_end_matches('\n'));
         output::result("");
     }
     Ok(())
-}
-
-/// A whole file; devices, pipes and what is too long to be kept in memory are refused before they are read.
-fn read_text(path: &Path) -> Result<String, Failure> {
-    let refused = |what: String| Failure::refused(format!("cannot read `{}`: {what}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-    if !metadata.is_file() || metadata.len() > MAX_BYTES {
-        return Err(refused(format!("it is not a file of at most {MAX_BYTES} bytes")));
-    }
-    std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))
-}
-
-/// The pairs of a corpus, duplicates too. Lines and links by hand belong together, so that a line without a pair is refused; what a
-/// catalogue holds beside pairs is only counted.
-fn read_pairs(corpus: &CorpusSpec) -> Result<Vec<(String, String)>, Failure> {
-    let failed = |error: CorpusError| Failure::of(&error);
-    let is_catalogue = matches!(corpus, CorpusSpec::Po(_) | CorpusSpec::Mo(_) | CorpusSpec::Gettext { .. });
-    let mut reader = corpus.open(&Filter { dedupe: false, ..Filter::default() }).map_err(failed)?;
-    let (mut pairs, mut n_bytes) = (Vec::new(), 0);
-    while let Some(pair) = reader.next() {
-        let pair = pair.map_err(failed)?;
-        if !is_catalogue {
-            refuse_dropped(reader.counts())?;
-        }
-        n_bytes += (pair.source.len() + pair.target.len()) as u64;
-        if n_bytes > MAX_BYTES {
-            let message = format!("`{corpus}`, line {}: more than {MAX_BYTES} bytes of text are not aligned at once", pair.line);
-            return Err(Failure::refused(message).hint("split it into smaller files"));
-        }
-        pairs.push((pair.source, pair.target));
-    }
-    let report = reader.into_report();
-    if report.n_dropped() > 0 {
-        if !is_catalogue {
-            refuse_dropped(&report)?;
-        }
-        output::note(&report.to_string());
-    }
-    Ok(pairs)
-}
-
-/// Refuses a corpus of which a line gave no pair, by the first such line.
-fn refuse_dropped(report: &CorpusReport) -> Result<(), Failure> {
-    let first = report.reasons().filter_map(|(reason, tally)| Some((tally.first.first()?, reason))).min_by_key(|(place, _)| place.line);
-    let Some((place, reason)) = first else { return Ok(()) };
-    let message = format!("`{}`, line {}: it gives no pair: {}", place.path.display(), place.line, reason.name());
-    Err(Failure::refused(message).hint("source and target, separated by a tab or `|||`"))
-}
-
-/// Links made by hand; one to a word that its sentence does not have is refused, which finds out a wrong base too.
-fn read_gold_file(path: &Path, base: u8, pairs: &[(String, String)]) -> Result<Vec<Gold>, Failure> {
-    let base = if base == 0 { Base::Zero } else { Base::One };
-    let wrong = |error: LinkError| Failure::of(&error).in_file(path);
-    let gold = read_gold(&read_text(path)?, base).map_err(wrong)?;
-    for (number, (gold, (source, target))) in gold.iter().zip(pairs).enumerate() {
-        let [n_source, n_target] = [source, target].map(|text| text.split_whitespace().count());
-        let within = gold.check_within(number + 1, n_source, n_target, base);
-        within.map_err(|error| wrong(error).hint("--gold-base 0 or 1, and source before target"))?;
-    }
-    Ok(gold)
 }

@@ -6,6 +6,7 @@ use crosslens_lab::{AttendOptions, Attention, ImportedModel, Sentence, Shard, Tr
 use super::explain::given_sums;
 use super::languages::Reading;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 use crate::progress::SentenceBar;
 
@@ -17,7 +18,9 @@ use crate::progress::SentenceBar;
 pub(crate) struct Arguments {
     /// The folder of a run, or a model of another program: its weights, or the import.toml that says how to read them.
     #[arg(value_name = "DIR|MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// The sentence, words separated by blanks; a model of characters reads a text as it is. Default: a fresh one of the run's task.
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,

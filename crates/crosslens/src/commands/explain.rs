@@ -1,13 +1,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use crosslens_lab::analysis::explain::{Chosen, Explained, Options, Rank, Rerun};
+use crosslens_lab::analysis::explain::{Chosen, Explained, Options, Rank, Rerun, Streamed, Totals};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
 use crosslens_lab::{Attention, Choices, ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
 
 use super::languages::Reading;
+use super::memory::state_for_imported;
+use super::merge::refuse_twice;
 use super::report::{note_left_out, note_warnings};
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::progress::SentenceBar;
 use crate::{output, picture};
 
@@ -17,7 +20,9 @@ pub(crate) struct Arguments {
     /// The folder of a run; a recording: a folder made by `crosslens record`, or a .npz or .safetensors dump of another framework; or a
     /// model of another program: its weights, or the import.toml that says how to read them.
     #[arg(value_name = "DIR|REC|MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Fresh sentences of the run's task to explain it on, 1000 unless given; of a recording its first ones, all unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "corpus")]
     samples: Option<u64>,
@@ -25,7 +30,8 @@ pub(crate) struct Arguments {
     /// target stands for what the model writes by itself.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
-    /// One sentence to show first, of a model that was not trained here; --corpus or --components say what it is compared with.
+    /// One sentence to show first, of a model that was not trained here. --corpus or --components say what positions and tokens are like;
+    /// without, its attention and scores are shown, and shares say nothing.
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
     /// What the decoder reads for it. Default: its own words.
@@ -36,6 +42,23 @@ pub(crate) struct Arguments {
     /// Sums to fit from, made by `crosslens fit` or `crosslens merge`, instead of those of the sentences explained.
     #[arg(long, value_name = "X.stats.safetensors", conflicts_with = "held_out")]
     components: Option<PathBuf>,
+    /// Keep what was counted in this file, and the sums of these sentences beside it: --from-shares puts the parts of a corpus together.
+    #[arg(
+        long,
+        value_name = "X.shares.jsonl",
+        requires = "components",
+        conflicts_with_all = ["bootstrap", "rank", "geometry", "control", "source"]
+    )]
+    keep_shares: Option<PathBuf>,
+    /// Run nothing: report what --keep-shares kept of the parts of a corpus, which were explained with the same sums and options.
+    #[arg(
+        long,
+        value_name = "X.shares.jsonl",
+        num_args = 1..,
+        requires = "components",
+        conflicts_with_all = ["keep_shares", "samples", "corpus", "source", "bootstrap", "rank", "geometry", "control", "causal", "free", "live"]
+    )]
+    from_shares: Vec<PathBuf>,
     /// Draws the sentences, the resamples and the untrained weights.
     #[arg(long, value_name = "N", default_value_t = 1_000_003)]
     seed: u64,
@@ -163,6 +186,7 @@ pub(crate) fn open(path: &Path, choices: &Choices, self_attention: bool) -> Resu
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (mut explained, description) = match opened(arguments)? {
+        opened if !arguments.from_shares.is_empty() => explain_kept(arguments, &opened)?,
         Opened::Model(_) | Opened::Recording(_) if arguments.source.is_some() => {
             let message =
                 format!("`{}` has its own sentences: --source is for models that were not trained here", arguments.model.display());
@@ -175,8 +199,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     explained.report.model.path = Some(arguments.model.to_string_lossy().into_owned());
     note_warnings(&explained);
+    keep_shares(arguments, &explained, &description)?;
     if let Some(path) = &arguments.save {
-        note_left_out(Options::default().samples, &explained);
+        // Parts that were explained before have no sentences to show.
+        note_left_out(if arguments.from_shares.is_empty() { Options::default().samples } else { 0 }, &explained);
         explained.save(path)?;
         output::note(&format!("the report is in {}", path.display()));
     }
@@ -196,7 +222,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             output::result(&format!("  {:>8}  {:.3}  {}  →  {}", sentence.number, sentence.value, sentence.source, sentence.predicted));
         }
     }
-    if arguments.save.is_none() {
+    if arguments.save.is_none() && arguments.from_shares.is_empty() {
         let control = if explained.report.task.can_rerun { " --control" } else { "" };
         let corpus = arguments.corpus.as_ref().map(|corpus| format!(" --corpus {}", corpus.display())).unwrap_or_default();
         output::note(&format!("next: crosslens explain {}{corpus} --save report.json --bootstrap 200{control}", arguments.model.display()));
@@ -225,15 +251,27 @@ fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Exp
     let sentences = match (asked, others) {
         (Some(asked), Some(others)) => asked.then(others),
         (None, Some(others)) => others,
-        // Sums say what a position and a token are like: no other sentence is needed.
-        (Some(asked), None) if given.is_some() => asked,
-        (_, None) => model.sentences(corpus_of_imported(None, &arguments.model, "explain")?, arguments.threads)?,
+        // Sums say what a position and a token are like; without them and without others the sentence is taken for itself.
+        (Some(asked), None) => asked,
+        (None, None) => model.sentences(corpus_of_imported(None, &arguments.model, "explain")?, arguments.threads)?,
     };
-    let control = arguments.control.then_some(arguments.seed);
+    if arguments.held_out && sentences.len() < 2 {
+        let message = "one sentence has no two halves, to fit on and to explain";
+        return Err(Failure::refused(message).hint("leave --held-out out, or more sentences with --corpus"));
+    }
+    let (options, control) = (options(arguments), arguments.control.then_some(arguments.seed));
+    state_for_imported(model, &sentences, &options);
     let bar = SentenceBar::new();
-    let explained = model.explain(&sentences, given.as_deref(), &options(arguments), control, &mut |progress| bar.show(progress))?;
+    let mut explained = model.explain(&sentences, given.as_deref(), &options, control, &mut |progress| bar.show(progress))?;
+    if sentences.len() == 1 && given.is_none() {
+        explained.report.corpus.warnings.push(ONE_ALONE.into());
+    }
     Ok((explained, model.description().clone()))
 }
+
+/// What one sentence tells, where nothing says what positions and tokens are like elsewhere.
+const ONE_ALONE: &str = "one sentence shows attention and scores, but not what they are made of: its positions and tokens explain all of \
+                         it, so shares and verdict say nothing; --corpus FILE or --components takes them from other sentences";
 
 /// The sentences for a model that has no task to draw them from.
 pub(crate) fn corpus_of_imported<'a>(corpus: Option<&'a Path>, model: &Path, command: &str) -> Result<&'a Path, Failure> {
@@ -263,6 +301,36 @@ fn explain_recorded(arguments: &Arguments, recording: &Recording) -> Result<(Exp
     let bar = SentenceBar::new();
     let explained = explain_recording(recording, n_sentences, given.as_deref(), &options(arguments), &mut |progress| bar.show(progress))?;
     Ok((explained, recording.description().clone()))
+}
+
+/// The report of parts that were explained before.
+fn explain_kept(arguments: &Arguments, opened: &Opened) -> Result<(Explained, Description), Failure> {
+    let description = match opened {
+        Opened::Model(model) => {
+            let subject = model.subject(1).map_err(|error| Failure::refused(format!("cannot start a thread: {error}")))?;
+            subject.description().clone()
+        }
+        Opened::Imported(model) => model.description().clone(),
+        Opened::Recording(recording) => recording.description().clone(),
+    };
+    refuse_twice(&arguments.from_shares)?;
+    let given = given_sums(arguments.components.as_deref(), &arguments.model, &description)?.unwrap_or_default();
+    let options = options(arguments);
+    let Totals { first, second } = Totals::load_merged(&description, &given, &options, &arguments.from_shares)?;
+    let streamed = Streamed { description: &description, options: &options };
+    let mut explained = streamed.conclude(first, Some(&given), second)?;
+    explained.report.corpus.source = format!("{} parts that were explained before", arguments.from_shares.len());
+    Ok((explained, description))
+}
+
+/// Keeps what was counted, where that is asked for.
+fn keep_shares(arguments: &Arguments, explained: &Explained, description: &Description) -> Result<(), Failure> {
+    let (Some(path), Some(totals)) = (&arguments.keep_shares, &explained.totals) else { return Ok(()) };
+    let given = given_sums(arguments.components.as_deref(), &arguments.model, description)?.unwrap_or_default();
+    totals.save(description, &given, &options(arguments), path)?;
+    let (model, path) = (arguments.model.display(), path.display());
+    output::note(&format!("what was counted is in {path}; next: crosslens explain {model} --components … --from-shares {path} …"));
+    Ok(())
 }
 
 /// The sums of a file, which must be those of the model.
@@ -306,6 +374,7 @@ fn options(arguments: &Arguments) -> Options {
         }),
         geometry: arguments.geometry,
         subsets: arguments.subset.clone(),
+        keep_totals: arguments.keep_shares.is_some(),
         n_threads: arguments.threads,
         ..Options::default()
     }

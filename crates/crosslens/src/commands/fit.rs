@@ -1,9 +1,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crosslens_lab::analysis::explain::Memory;
 use crosslens_lab::{Choices, Opened, Sentences, Shard, fit_recording};
 
 use super::explain::{corpus_of_imported, open};
+use super::memory::state;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -80,6 +82,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "fit")?;
             let (sentences, n_all) = model.sentences_of_shard(corpus, shard, arguments.threads)?;
             let n_sentences = not_empty(n_all)?;
+            let description = model.description();
+            state(&Memory::of_sums(description, &sentences.extent(description)), n_sentences);
             (model.fit(&sentences, Shard::WHOLE, arguments.threads, &mut show)?, n_sentences)
         }
         Opened::Recording(recording) => {

@@ -1,16 +1,20 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::Recordable;
+use crosslens_lab::analysis::corpus::{CorpusSpec, CorpusSpecError};
 use crosslens_lab::analysis::explain::{ExplainError, Explained, Memory, Options};
 use crosslens_lab::analysis::heads::{Head, HeadLabel, alignment_heads};
 use crosslens_lab::analysis::report::Report;
-use crosslens_lab::{Attention, ImportedModel, Opened, Sentences, TrainedModel};
+use crosslens_lab::train::RunFolder;
+use crosslens_lab::{Aligner, Attention, ImportedModel, Opened, RatedHead, Sentences, TrainedModel};
 use serde_json::json;
 
 use super::explain::corpus_of_imported;
 use super::languages::Reading;
-use super::report::amount;
+use super::linked::{LinkFile, read_pairs};
+use super::memory::{state, state_for_imported};
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 use crate::progress::SentenceBar;
 
@@ -21,7 +25,9 @@ use crate::progress::SentenceBar;
 pub(crate) struct Arguments {
     /// A folder of Hugging Face's, the folder of a run, or another model that can be run.
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Sentences, one a line: a source, or a source and a target separated by a tab or ` ||| `. Without a target the model's own is used.
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
@@ -42,6 +48,13 @@ pub(crate) struct Arguments {
     /// Rate heads for --emit by how much of their attention lies on one way along the source that never goes back, as in speech.
     #[arg(long, requires = "emit")]
     monotone: bool,
+    /// Rate heads for --emit by the alignment error rate of their links against these, made by hand: a line for each pair of --corpus,
+    /// `2-3` sure, `2p3` possible. Nothing else is then done.
+    #[arg(long, value_name = "FILE", requires_all = ["emit", "corpus"], conflicts_with_all = ["monotone", "save"])]
+    gold: Option<PathBuf>,
+    /// Whether places in that file count from 0 or from 1.
+    #[arg(long, value_name = "0|1", default_value_t = 0, requires = "gold", value_parser = clap::value_parser!(u8).range(0..=1))]
+    gold_base: u8,
     /// Heads that --emit lists.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "emit", value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
@@ -68,10 +81,12 @@ enum Emit {
 const RUN_SENTENCES: u64 = 1000;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let (Some(gold), Some(corpus)) = (&arguments.gold, &arguments.corpus) {
+        return emit_by_links(arguments, corpus, &LinkFile { path: gold, base: arguments.gold_base });
+    }
     if arguments.emit.is_some() && !arguments.monotone {
         let message = "which heads align is measured: by how steadily they go along the source, or against links made by hand";
-        let hint = format!("--monotone, or: crosslens align {} --corpus FILE --gold FILE --heads auto", arguments.model.display());
-        return Err(Failure::usage(message).hint(hint));
+        return Err(Failure::usage(message).hint("--monotone, or --gold FILE with a line of links for each pair of --corpus"));
     }
     let options = Options {
         held_out: true,
@@ -132,8 +147,7 @@ pub(crate) fn explained(
                 return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
             }
             sentences.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
-            let memory = Memory::of(model.description(), &sentences.extent(model.description()), options);
-            state(&memory, sentences.len());
+            let memory = state_for_imported(&model, &sentences, options);
             Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
         Opened::Model(model) => {
@@ -151,14 +165,28 @@ pub(crate) fn explained(
     }
 }
 
-/// Says what will be needed before anything is done.
-fn state(memory: &Memory, n_sentences: u64) {
-    let total = amount(memory.total() as u64);
-    let grows = match memory.sources {
-        0 => "however many there are".to_owned(),
-        kept => format!("of which {} are the files themselves", amount(kept as u64)),
+/// Lists the heads whose links come nearest to those made by hand.
+fn emit_by_links(arguments: &Arguments, corpus: &Path, links: &LinkFile<'_>) -> Result<(), Failure> {
+    let Arguments { model, reading, threads, .. } = arguments;
+    if RunFolder::at(model).holds_run() {
+        reading.refuse()?;
+    }
+    let model = Aligner::open(model, &reading.choices())?;
+    let corpus: CorpusSpec = corpus.to_string_lossy().parse().map_err(|error: CorpusSpecError| Failure::of(&error))?;
+    let pairs = read_pairs(&corpus)?;
+    let gold = links.read(&pairs, &model)?;
+    let bar = SentenceBar::new();
+    let mut heads = model.rate(&pairs, &gold, *threads, &mut |done, all| bar.set(done, all))?;
+    drop(bar);
+    heads.truncate(arguments.top.into());
+    let list: Vec<_> = heads.iter().map(|head| json!([head.layer, head.head])).collect();
+    output::result(&json!({ "alignment_heads": list }).to_string());
+    let rate = |head: &RatedHead| {
+        let aer = head.tally.aer().map_or_else(|| "–".to_owned(), |aer| format!("{aer:.3}"));
+        format!("{}.{} {aer}", head.layer, head.head)
     };
-    output::note(&format!("{n_sentences} sentences; besides the model this needs at most {total} of memory, {grows}"));
+    output::note(&format!("AER over {} pairs: {}", pairs.len(), heads.iter().map(rate).collect::<Vec<_>>().join(", ")));
+    Ok(())
 }
 
 /// The heads to align by, best first.

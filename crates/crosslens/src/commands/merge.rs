@@ -16,13 +16,19 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    for (number, part) in arguments.parts.iter().enumerate() {
+/// Refuses a file that is named twice, in whatever way.
+pub(crate) fn refuse_twice(parts: &[PathBuf]) -> Result<(), Failure> {
+    for (number, part) in parts.iter().enumerate() {
         let is_same = |other: &PathBuf| std::fs::canonicalize(other).ok() == std::fs::canonicalize(part).ok() && part.exists();
-        if arguments.parts[..number].iter().any(is_same) {
+        if parts[..number].iter().any(is_same) {
             return Err(Failure::usage(format!("`{}` is given twice: its sentences would count twice", part.display())));
         }
     }
+    Ok(())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    refuse_twice(&arguments.parts)?;
     let merged = Stats::load_merged(&arguments.parts)?;
     merged.save(&arguments.out)?;
     let states: u64 = merged.streams.iter().map(|stream| stream.sums.n_states()).sum();

@@ -12,6 +12,8 @@ pub(crate) mod figure;
 pub(crate) mod fit;
 pub(crate) mod heads;
 mod languages;
+mod linked;
+mod memory;
 pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
@@ -49,6 +51,18 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Fetches the model that is named, where that is asked for.
+    pub(crate) fn fetch(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Explain(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Attend(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Heads(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Align(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Translate(arguments) => arguments.hub.fetch(&mut arguments.model),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn run(&self) -> Result<(), Failure> {
         match self {
             Self::Train(arguments) => train::run(arguments),

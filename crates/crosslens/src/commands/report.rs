@@ -1,11 +1,12 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::explain::{Explained, Options, SAMPLE_BYTES};
 use crosslens_lab::analysis::page::Page;
-use crosslens_lab::{ImportedModel, ImportedOptions, ShowOptions, Shown};
+use crosslens_lab::{ImportedModel, ImportedOptions, ImportedSentences, Opened, ShowOptions, Shown};
 use serde_json::json;
 
 use super::languages::Reading;
+use super::memory::state_for_imported;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::SentenceBar;
@@ -98,9 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut names = Vec::new();
     let mut n_samples = 0;
     for path in &arguments.paths {
-        let bar = SentenceBar::new();
-        let shown = Shown::open(path, &options, &mut |progress| bar.show(progress))?;
-        drop(bar);
+        let shown = shown(path, &options)?;
         note_warnings(&shown.explained);
         note_left_out(arguments.samples.into(), &shown.explained);
         n_samples += shown.explained.samples.sentences.len();
@@ -117,6 +116,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::result(&format!("{file}: {}, {} with {n_samples} sentences", amount(size), counted(names.len(), "report")));
     output::note(&format!("open {file} in a browser; it needs no network"));
     Ok(())
+}
+
+/// What a page shows of a path; of a model that was not trained here it is first said what memory that takes.
+fn shown(path: &Path, options: &ShowOptions) -> Result<Shown, Failure> {
+    let bar = SentenceBar::new();
+    let mut show = |progress| bar.show(progress);
+    if !ImportedModel::is_at(path) {
+        return Ok(Shown::open(path, options, &mut show)?);
+    }
+    match options.imported.open(path)? {
+        Opened::Imported(model) => {
+            let mut told = |sentences: &ImportedSentences| {
+                state_for_imported(&model, sentences, &options.explain);
+            };
+            Ok(Shown::of_imported_at(path, &model, options, &mut told, &mut show)?)
+        }
+        opened => Ok(Shown::of(&opened, path, options, &mut show)?),
+    }
 }
 
 /// Says what is wrong with the files that were explained.

@@ -1,7 +1,8 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crosslens_server::{Library, Limits, OpenOptions, Server};
+use crosslens_server::{Library, Limits, OpenOptions, Preparing, Server};
 use serde_json::json;
 
 use super::report::ImportedArguments;
@@ -13,6 +14,8 @@ use crate::{interrupt, output};
 const RUNS: &str = "runs";
 
 /// Shows reports in a browser, and lets you ask a running model: type a sentence, see it explained, decode again without some terms.
+///
+/// The URL is printed at once; the page shows how far the explanation of each model is, until it is there.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Folders of runs, recordings, models that were not trained here (a folder of Hugging Face's, or mapped weights), and reports made by
@@ -49,28 +52,49 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupt::listen();
     let imported = arguments.imported.options(&paths, arguments.causal)?;
     let options = OpenOptions { n_sentences: arguments.sentences, seed: arguments.seed, imported, ..OpenOptions::default() };
-    let library = open(&paths, &options)?;
-    let server = Server::bind(library, &arguments.host, arguments.port, Limits::default())?;
+    let server = Server::bind(Library::open(&paths, options)?, &arguments.host, arguments.port, Limits::default())?;
     announce(arguments, &server);
     if arguments.open {
         open_browser(&server.url());
     }
-    server.run(interrupt::asked)?;
+    let n_served = server.library().summaries().len();
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let all_failed = || locked(&failures).len() == n_served;
+    server.run(|| interrupt::asked() || all_failed(), watch(n_served, Arc::clone(&failures)))?;
+    if all_failed()
+        && let Some(last) = locked(&failures).pop()
+    {
+        return Err(last);
+    }
     output::note("stopped");
     Ok(())
 }
 
-fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Library, Failure> {
-    let mut bar: Option<(PathBuf, SentenceBar)> = None;
-    let library = Library::open(paths, options, &mut |path: &Path, progress| {
-        if bar.as_ref().is_none_or(|(shown, _)| shown != path) {
-            bar = Some((path.to_owned(), SentenceBar::new()));
+/// Shows how far each explanation is, and says what cannot be shown; the page shows the others.
+fn watch(n_served: usize, failures: Arc<Mutex<Vec<Failure>>>) -> impl FnMut(Preparing<'_>) + Send + 'static {
+    let mut bar: Option<SentenceBar> = None;
+    move |told| match told {
+        Preparing::Working { progress, .. } => bar.get_or_insert_with(SentenceBar::new).show(progress),
+        Preparing::Failed { error, .. } => {
+            bar = None;
+            let failure = Failure::from(error);
+            let mut failures = locked(&failures);
+            // The last of all ends the program, which says it then.
+            if failures.len() + 1 < n_served {
+                failure.report();
+            }
+            failures.push(failure);
         }
-        if let Some((_, bar)) = &bar {
-            bar.show(progress);
+        Preparing::Ready { warnings, .. } => {
+            bar = None;
+            warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
         }
-    })?;
-    Ok(library)
+        _ => bar = None,
+    }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The URL first: whoever started the program in a script reads one line and goes on.

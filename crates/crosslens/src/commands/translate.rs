@@ -1,26 +1,30 @@
 use std::path::{Path, PathBuf};
 
+use crosslens_lab::analysis::Token;
 use crosslens_lab::analysis::explain::Options;
 use crosslens_lab::analysis::page::Page;
-use crosslens_lab::analysis::{SiteKind, Token};
 use crosslens_lab::train::RunFolder;
 use crosslens_lab::{
-    Decoding, EarlyStopping, ImportedModel, ImportedOptions, PretrainedModel, Sampling, Shard, ShowOptions, Shown, Translation,
+    Attention, Decoding, EarlyStopping, ImportedModel, ImportedOptions, PretrainedModel, Sampling, Shard, ShowOptions, Shown, Translation,
 };
 use serde_json::json;
 
 use super::languages::Languages;
+use super::memory::state_for_imported;
 use super::report::{amount, counted};
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::progress::SentenceBar;
 use crate::{input, output};
 
 /// Lets a model write: translate, summarise, or whatever it was trained for.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run, or one of Hugging Face's: config.json, weights and tokenizer.
+    /// The folder of a run, one of Hugging Face's, or a mapped model (docs/import.md).
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// The text; `-` or nothing for lines from standard input.
     #[arg(value_name = "TEXT")]
     pub(super) text: Option<String>,
@@ -102,15 +106,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::usage("--scores, --replace-unknown and --attention are for networks trained here")
             .hint("--json, or `crosslens attend`"));
     }
-    let model = PretrainedModel::open_with(&arguments.model, &arguments.languages.choice().into(), &[SiteKind::Cross], 0)?;
-    if model.model().family() == "whisper" {
-        let message = format!("the model `{}` reads no text: it writes down speech", arguments.model.display());
-        return Err(Failure::refused(message).hint(format!("crosslens transcribe {} AUDIO", arguments.model.display())));
-    }
-    let how = decoding(arguments, &model)?;
+    let model = ImportedModel::open_with(&arguments.model, &arguments.languages.choice().into(), Attention::Cross)?;
+    let how = match &model {
+        ImportedModel::Pretrained(model) => Some(decoding(arguments, model)?),
+        ImportedModel::Mapped(_) => {
+            refuse_search(arguments)?;
+            None
+        }
+    };
+    let most = arguments.max_tokens.map_or(usize::MAX, usize::from);
     let mut written: Vec<(String, Vec<Token>)> = Vec::new();
     let mut translate = |text: &str| -> Result<(), Failure> {
-        let translations = model.translate(text, &how)?;
+        let translations = match (&model, &how) {
+            (ImportedModel::Pretrained(model), Some(how)) => model.translate(text, how)?,
+            _ => vec![model.translate_greedily(text, most)?],
+        };
         translations.iter().for_each(|translation| show(arguments, text, translation));
         if let Some(best) = translations.into_iter().next().filter(|_| arguments.explain.is_some() && written.len() < EXPLAINED) {
             written.push((text.to_owned(), best.tokens));
@@ -126,29 +136,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => {
             let mut lines = input::Lines::of(std::io::stdin().lock(), MAX_TEXT_BYTES);
             while let Some((number, line)) = lines.next_line()? {
+                if line.trim().is_empty() {
+                    show_blank(arguments, &line);
+                    continue;
+                }
                 translate(&line).map_err(|failure| failure.in_file(input::place(number).as_ref()))?;
             }
         }
     }
     match &arguments.explain {
-        Some(page) => explain(arguments, model, &written, page),
+        Some(page) => explain(arguments, &model, &written, page),
         None => Ok(()),
     }
 }
 
 /// Writes a page of the texts.
-fn explain(arguments: &Arguments, model: PretrainedModel, written: &[(String, Vec<Token>)], page: &Path) -> Result<(), Failure> {
-    let model = ImportedModel::Pretrained(Box::new(model));
+fn explain(arguments: &Arguments, model: &ImportedModel, written: &[(String, Vec<Token>)], page: &Path) -> Result<(), Failure> {
     let imported =
         ImportedOptions { corpus: arguments.corpus.clone(), components: arguments.components.clone(), ..ImportedOptions::default() };
     let bar = SentenceBar::new();
     let mut progress = |progress| bar.show(progress);
-    let sums = match imported.sentences(&model, EXPLAINED as u64, 0)? {
+    let sums = match imported.sentences(model, EXPLAINED as u64, 0)? {
         Some(corpus) => {
             let stats = model.fit(&corpus, Shard::WHOLE, 0, &mut progress)?;
             Some(stats.streams.into_iter().map(|stream| stream.sums).collect())
         }
-        None => imported.sums(&model, &arguments.model)?,
+        None => imported.sums(model, &arguments.model)?,
     };
     let pairs: Vec<(&str, Vec<Token>)> = written.iter().map(|(source, tokens)| (source.as_str(), tokens.clone())).collect();
     let sentences = model.written(&pairs)?;
@@ -158,7 +171,8 @@ fn explain(arguments: &Arguments, model: PretrainedModel, written: &[(String, Ve
         imported,
         explain: Options { samples: SHOWN, geometry: true, ..Options::default() },
     };
-    let mut shown = Shown::of_imported(&model, &sentences, sums.as_deref(), &options, &mut progress)?.found_at(&arguments.model)?;
+    state_for_imported(model, &sentences, &options.explain);
+    let mut shown = Shown::of_imported(model, &sentences, sums.as_deref(), &options, &mut progress)?.found_at(&arguments.model)?;
     shown.explained.report.corpus.source = "translated here".into();
     let title = format!("Crosslens: translations of {}", shown.name);
     let size = shown.on(Page::new()).title(title).write(page)?;
@@ -171,7 +185,22 @@ fn explain(arguments: &Arguments, model: PretrainedModel, written: &[(String, Ve
     Ok(())
 }
 
+/// A mapped model writes its likeliest word each time, and nothing else.
+fn refuse_search(arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments { beams, n_best, length_penalty, sample, prefix, .. } = arguments;
+    if beams.is_none_or(|beams| beams == 1) && *n_best == 1 && length_penalty.is_none() && !sample && prefix.is_none() {
+        return Ok(());
+    }
+    let message = format!("`{}` writes its likeliest word each time: it is searched in no other way", arguments.model.display());
+    Err(Failure::usage(message).hint("leave --beams, --n-best, --length-penalty, --sample and --prefix out"))
+}
+
+/// How a pretrained model is searched.
 fn decoding(arguments: &Arguments, model: &PretrainedModel) -> Result<Decoding, Failure> {
+    if model.model().family() == "whisper" {
+        let message = format!("the model `{}` reads no text: it writes down speech", arguments.model.display());
+        return Err(Failure::refused(message).hint(format!("crosslens transcribe {} AUDIO", arguments.model.display())));
+    }
     let mut how = Decoding::of(model.model());
     if let Some(beams) = arguments.beams {
         how.rules.n_beams = beams.into();
@@ -201,6 +230,11 @@ fn decoding(arguments: &Arguments, model: &PretrainedModel) -> Result<Decoding, 
         how.prefix = tokens;
     }
     Ok(how)
+}
+
+/// A line without words stays one, so that lines out belong to lines in.
+pub(super) fn show_blank(arguments: &Arguments, line: &str) {
+    output::result(&if arguments.json { json!({ "source": line, "text": "", "tokens": [] }).to_string() } else { String::new() });
 }
 
 fn show(arguments: &Arguments, source: &str, translation: &Translation) {

@@ -3,7 +3,7 @@
 use crosslens_lab::{TrainedModel, Writing, Written, save_attention};
 use serde_json::json;
 
-use super::translate::Arguments;
+use super::translate::{Arguments, show_blank};
 use crate::failure::Failure;
 use crate::progress::SentenceBar;
 use crate::{input, output};
@@ -103,7 +103,7 @@ fn translate(
     let mut written = written.into_iter();
     for (number, line) in lines.iter().enumerate() {
         if line.trim().is_empty() {
-            output::result(&if arguments.json { json!({ "source": line, "text": "", "tokens": [] }).to_string() } else { String::new() });
+            show_blank(arguments, line);
             continue;
         }
         let hypotheses = written.next().expect("one list for each text");

@@ -123,6 +123,15 @@ fn heads_are_sorted_chosen_and_looked_at() {
     browser.eval("document.querySelector('[data-value=average]').click()");
     browser.wait(&format!("document.querySelectorAll('.atlas-thumb').length === {}", expected.len()));
     assert_eq!(browser.eval("(({ width, height }) => [width, height])(document.querySelector('.atlas-thumb'))"), json!([8, 8]));
+
+    // A click opens the head.
+    let middle = browser.eval(
+        "(() => { const cell = document.querySelector('.atlas-cell'); cell.scrollIntoView({ block: 'center' }); const { left, top, width, height } = cell.getBoundingClientRect(); return [left + width / 2, top + height / 2]; })()",
+    );
+    let [x, y]: [f64; 2] = serde_json::from_value(middle).expect("a place");
+    browser.pointer(x, y, true);
+    let SiteReport { layer, head, .. } = &sites[expected[0]];
+    browser.wait(&format!("document.querySelector('h1')?.textContent === 'Cross-attention · layer {layer} · head {head}'"));
     browser.was_quiet();
 }
 

@@ -157,9 +157,14 @@ impl Browser {
 
     /// Waits until an expression is true.
     pub(crate) fn wait(&mut self, expression: &str) {
+        self.wait_long(expression, PATIENCE);
+    }
+
+    /// The same, for longer work.
+    pub(crate) fn wait_long(&mut self, expression: &str, patience: Duration) {
         let start = Instant::now();
         while self.eval(expression) != true {
-            assert!(start.elapsed() < PATIENCE, "never became true: {expression}; complaints: {:?}", self.complaints);
+            assert!(start.elapsed() < patience, "never became true: {expression}; complaints: {:?}", self.complaints);
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -290,11 +295,17 @@ impl Browser {
 
     /// Presses a button of the downloads within `place`, such as `.matrix`, and gives the file that comes.
     pub(crate) fn download(&mut self, place: &str, kind: &str) -> Vec<u8> {
+        let button = format!(
+            "[...document.querySelectorAll('{place} .downloads button')].find((button) => button.textContent === '{kind}').click()"
+        );
+        self.downloaded(kind, |browser| drop(browser.eval(&button)))
+    }
+
+    /// The file of a kind, such as `SVG`, that comes after something is done.
+    pub(crate) fn downloaded(&mut self, kind: &str, act: impl FnOnce(&mut Self)) -> Vec<u8> {
         let folder = tempfile::tempdir().expect("a folder");
         self.call("Page.setDownloadBehavior", json!({ "behavior": "allow", "downloadPath": folder.path() }));
-        self.eval(&format!(
-            "[...document.querySelectorAll('{place} .downloads button')].find((button) => button.textContent === '{kind}').click()"
-        ));
+        act(self);
         let extension = kind.to_lowercase();
         let start = Instant::now();
         loop {
@@ -303,7 +314,7 @@ impl Browser {
             if let Some(bytes) = whole.next().and_then(|path| std::fs::read(path).ok()).filter(|bytes| !bytes.is_empty()) {
                 return bytes;
             }
-            assert!(start.elapsed() < PATIENCE, "no {kind} came from {place}");
+            assert!(start.elapsed() < PATIENCE, "no {kind} came");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

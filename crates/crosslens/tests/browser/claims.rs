@@ -1,8 +1,12 @@
 //! The page of a reproduction: claims, what came out, and their figures.
 
+use std::path::{Path, PathBuf};
+
 use crosslens_lab::Shown;
+use crosslens_lab::analysis::figure::{Colours, Theme};
 use crosslens_lab::analysis::page::Page;
 use crosslens_lab::reproduce::{Check, ClaimOutcome, Entry, Figure, Reproduction, SeedOutcome, Series};
+use serde_json::{Value, json};
 
 use super::chromium::Browser;
 use super::planted::{Plan, Planted, pieces_of_words};
@@ -74,16 +78,24 @@ fn reproduction() -> Reproduction {
     Reproduction { held: 4, of: claims.len(), claims, quick: false, networks: vec![unlearnt()] }
 }
 
+/// A page of these claims, beside one planted head.
+fn page(folder: &Path, change: impl FnOnce(&mut Value)) -> PathBuf {
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 20, lengths: (6, 6), names: pieces_of_words() };
+    let shown = Shown { name: "planted".into(), explained: Planted::of(&plan).explain(2), training: Vec::new(), timeline: None };
+    let path = folder.join("reproduce.html");
+    let mut claims = serde_json::to_value(reproduction()).expect("JSON");
+    change(&mut claims);
+    shown.on(Page::new().claims(&claims)).write(&path).expect("writable");
+    path
+}
+
 #[test]
 fn claims_open_first_and_each_has_its_number_and_its_figure() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 20, lengths: (6, 6), names: pieces_of_words() };
-    let shown = Shown { name: "planted".into(), explained: Planted::of(&plan).explain(2), training: Vec::new(), timeline: None };
-    let path = folder.path().join("reproduce.html");
-    let mut claims = serde_json::to_value(reproduction()).expect("JSON");
-    (claims["claims"][1]["proof"], claims["claims"][1]["proof_reason"]) = ("states".into(), "there is <i>nothing</i> to change".into());
-    shown.on(Page::new().claims(&claims)).write(&path).expect("writable");
+    let path = page(folder.path(), |claims| {
+        (claims["claims"][1]["proof"], claims["claims"][1]["proof_reason"]) = ("states".into(), "there is <i>nothing</i> to change".into());
+    });
     for (name, width, scheme) in [("narrow", 320, "dark"), ("wide", 1280, "light")] {
         browser.window(width, 1000, scheme);
         browser.open(&path, "");
@@ -113,5 +125,48 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
     browser.wait("document.querySelectorAll('article').length === 2 && location.hash.includes('holds=no')");
     browser.eval("document.querySelector('[data-view=head]').click()");
     browser.wait("document.querySelector('.matrix canvas') !== null");
+    browser.was_quiet();
+}
+
+#[test]
+fn the_figure_of_a_claim_is_taken_along_with_its_numbers() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = page(folder.path(), |_| ());
+    browser.window(1280, 1000, "dark");
+    browser.open(&path, "");
+    browser.settle();
+    let paper = format!("fill=\"{}\"", Colours::of(Theme::Dark).paper().hex());
+    let points = ["one,0,0.1", "one,1,0.5", "one,2,0.4", "two,0,0.3", "two,1,", "two,2,-0.2"];
+    let bars = ["one,a,0.2", "one,b,0.9", "two,a,0.1", "two,b,-0.3"];
+    let figures: [(&str, &str, &[&str], &[&str]); 4] = [
+        ("lines", "series,updates,share", &points, &["Lines.", ">two<", ">updates<"]),
+        ("bars", "series,label,share", &bars, &["Bars.", ">two<", ">share<"]),
+        ("points", "series,distance,share", &points, &["Points.", ">two<", ">distance<"]),
+        ("matrix", "decoder step by source,0,1", &["0,0.9,0.1", "1,0.2,0.8"], &["A matrix.", "share of attention<", ">decoder step<"]),
+    ];
+    for (id, head, rows, words) in figures {
+        // A page anew for each: a browser lets one page hand it a few files only.
+        browser.open(&path, "");
+        browser.settle();
+        let place = format!("[data-claim={id}] figure");
+        let figure = String::from_utf8(browser.download(&place, "SVG")).expect("text");
+        assert!(figure.starts_with("<svg") && figure.contains(&paper), "{id}: {figure}");
+        words.iter().for_each(|words| assert!(figure.contains(words), "{id}: no {words} in {figure}"));
+        let text = serde_json::to_string(&figure).expect("text");
+        let is_whole = format!("new DOMParser().parseFromString({text}, 'image/svg+xml').querySelector('parsererror') === null");
+        assert_eq!(browser.eval(&is_whole), true, "{id}: {figure}");
+        assert!(browser.download(&place, "PNG").starts_with(b"\x89PNG"), "{id}");
+        let numbers = String::from_utf8(browser.download(&place, "CSV")).expect("text");
+        assert_eq!(numbers.lines().collect::<Vec<_>>(), [&[head][..], rows].concat(), "{id}");
+        let data: Value = serde_json::from_slice(&browser.download(&place, "JSON")).expect("JSON");
+        assert_eq!((&data["claim"], &data["kind"]), (&json!(id), &json!(id)));
+    }
+    // By keyboard alone; whoever listens hears which figure the buttons are for.
+    browser.tab_to("it.closest('[data-claim=points] .downloads') && it.textContent === 'SVG'");
+    assert_eq!(browser.text("document.activeElement.parentElement.getAttribute('aria-label')"), "Downloads of the figure of points");
+    let figure = browser.downloaded("SVG", |browser| browser.press("Enter"));
+    assert!(String::from_utf8_lossy(&figure).contains("points: Points."));
+    assert_eq!(browser.text("said.textContent"), "claim-points.svg was handed to the browser's downloads");
     browser.was_quiet();
 }

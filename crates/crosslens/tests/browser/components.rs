@@ -1,7 +1,10 @@
 //! Components: turned, drawn near, pointed at, and taken along.
 
+use serde_json::Value;
+
 use super::chromium::Browser;
-use super::pages::planted;
+use super::common::succeed;
+use super::pages::{planted, tiny};
 use super::planted::{Plan, pieces_of_words};
 
 const N_SOURCE: usize = 9;
@@ -117,5 +120,58 @@ fn steps_of_both_paths_are_joined_and_marks_are_named() {
     browser.wait("document.querySelector('.tip').classList.contains('on')");
     let said = browser.text("document.querySelector('.tip').textContent");
     assert!(said.contains(" · encoder") || said.contains(" · decoder"), "{said}");
+    browser.was_quiet();
+}
+
+/// Presses the check box of a layer.
+fn tick(browser: &mut Browser, layer: &str) {
+    browser.eval(&format!(
+        "[...document.querySelectorAll('.check')].find((it) => it.textContent === '{layer}').querySelector('input').click()"
+    ));
+    browser.settle();
+}
+
+#[test]
+fn positions_tokens_residuals_and_readouts_are_drawn_and_can_be_left_out() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    succeed(folder, &["explain", "run", "--samples", "100", "--causal", "0", "--geometry", "--save", "found.json", "--json"]);
+    succeed(folder, &["report", "found.json", "-o", "page.html"]);
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.join("found.json")).expect("the report")).expect("JSON");
+    let geometry = &report["geometry"];
+    let streams = || geometry["streams"].as_array().expect("streams").iter().filter(|stream| stream["frame"] == 0);
+    let count = |field: &str| streams().map(|stream| stream[field].as_array().map_or(0, Vec::len)).sum::<usize>();
+    let n_arrows = geometry["readout"]["arrows"].as_array().expect("words are read from the context").len();
+    // A step is a disc, a token a square with its edge, a residual a dot, a readout an arrow.
+    let layers = [
+        ("positions", "a4 4 0 1 0 8 0a", count("path")),
+        ("tokens", "h8v8h-8z", 2 * count("inputs")),
+        ("the rest", "a2 2 0 1 0 4 0a", count("residuals")),
+        ("readouts", "stroke-width=\"1.5\"", n_arrows.min(64)),
+    ];
+    browser.window(1280, 1000, "light");
+    browser.open(&folder.join("page.html"), "#view=components");
+    browser.settle();
+    let drawn = |browser: &mut Browser, without: &str| {
+        let figure = String::from_utf8(browser.download("", "SVG")).expect("text");
+        for (layer, mark, n) in layers {
+            let expected = if layer == without { 0 } else { n };
+            assert_eq!(figure.matches(mark).count(), expected, "{layer}, without {without}");
+        }
+        figure
+    };
+    assert!(layers.iter().all(|(_, _, n)| *n > 0), "{layers:?}");
+    let figure = drawn(&mut browser, "nothing");
+    let names: Vec<&str> =
+        streams().flat_map(|stream| stream["inputs"].as_array().into_iter().flatten()).filter_map(|input| input["name"].as_str()).collect();
+    assert!(names.iter().any(|name| figure.contains(&format!(">{name}</text>"))), "no token of {names:?} is named in {figure}");
+    for (layer, _, _) in layers {
+        tick(&mut browser, layer);
+        drawn(&mut browser, layer);
+        tick(&mut browser, layer);
+    }
+    drawn(&mut browser, "nothing");
     browser.was_quiet();
 }

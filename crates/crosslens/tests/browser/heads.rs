@@ -176,6 +176,38 @@ fn tokens_are_text_whatever_they_say() {
     browser.was_quiet();
 }
 
+/// How many tokens of the source stand neither right of the one before them nor on a line below.
+const OUT_OF_ORDER: &str = "(() => { const boxes = [...document.querySelector('.sentence-line').querySelectorAll('bdi')].map((it) => it.getBoundingClientRect()); return boxes.filter((box, place) => place && box.left < boxes[place - 1].right - 1 && box.top < boxes[place - 1].bottom - 1).length; })()";
+
+/// A word that is read from the right does not turn the sentence around it: tokens stand in their order, like the columns they name.
+#[test]
+fn tokens_of_every_script_keep_their_order() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 60, lengths: (14, 12), names: strange_names() };
+    let (page, explained) = planted(folder.path(), &plan, 6);
+    let shown = |name: &str| if name.is_empty() { "∅".to_owned() } else { name.replace('\u{202e}', "\\u{202e}") };
+    let mut seen = std::collections::BTreeSet::new();
+    // So wide that no token stands in two lines.
+    browser.window(3840, 1000, "light");
+    for (number, sample) in explained.samples.sentences.iter().enumerate() {
+        browser.open(&page, &format!("#view=head&sample={number}"));
+        browser.settle();
+        let names: Vec<String> = sample.sentence.source.iter().map(|&token| shown(explained.samples.source.name(token).as_ref())).collect();
+        let line = browser.eval("[...document.querySelector('.sentence-line').querySelectorAll('bdi')].map((it) => it.textContent)");
+        assert_eq!(line, serde_json::json!(names), "sentence {number}");
+        assert_eq!(browser.eval(OUT_OF_ORDER), 0, "sentence {number}: {names:?}");
+        let figure = String::from_utf8(browser.download(".matrix", "SVG")).expect("text");
+        let foreign = ["שלום", "مرحبا", "猫", "日本語"].into_iter().filter(|word| names.iter().any(|name| name == word));
+        for word in foreign {
+            assert!(figure.contains(&format!(">{word}</text>")), "{word} names no column of {figure}");
+            seen.insert(word);
+        }
+    }
+    assert_eq!(seen.len(), 4, "every script stood somewhere: {seen:?}");
+    browser.was_quiet();
+}
+
 #[test]
 fn figures_and_data_can_be_taken_along() {
     let Some(mut browser) = Browser::start() else { return };

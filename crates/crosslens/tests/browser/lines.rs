@@ -164,6 +164,18 @@ fn signs_left_out_give_their_weight_to_the_others() {
         assert!((shown_weight(&mut browser) - expected).abs() < 1e-5, "{expected}");
     }
     assert_eq!(left_out.len(), signs.len() + 1, "every kind of sign stood somewhere: {left_out:?}");
+
+    // By the check box, there and back.
+    let is_word = |&token: &Token| names.name(token).starts_with('▁');
+    let n_words = |sample: &Sample| sample.sentence.source.iter().filter(|token| is_word(token)).count();
+    let number = explained.samples.sentences.iter().position(|sample| n_words(sample) > 0).expect("some sentence has words");
+    browser.open(&page, &format!("#view=head&sample={number}"));
+    assert_eq!(columns(&mut browser).len(), 12);
+    tick(&mut browser, "hide end and other signs");
+    assert_eq!(columns(&mut browser).len(), n_words(&explained.samples.sentences[number]));
+    browser.wait("location.hash.includes('hide=1')");
+    tick(&mut browser, "hide end and other signs");
+    assert_eq!(columns(&mut browser).len(), 12);
     browser.was_quiet();
 }
 

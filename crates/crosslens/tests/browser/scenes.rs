@@ -92,6 +92,7 @@ fn the_scene_of_a_picture_is_darkest_where_a_row_looks() {
         )
     };
     browser.wait("document.querySelector('.term.over') !== null");
+    assert_eq!(browser.number("document.querySelectorAll('.term.over[data-piece] canvas').length"), 9.0, "each of the nine terms");
     assert_eq!((browser.text(&term(4)), browser.text(&term(0))), ("3, 4".to_owned(), "even".to_owned()));
     // Without a row, all of them together: half look at (3, 4).
     browser.open(&page, "#view=head");
@@ -338,7 +339,35 @@ fn the_pages_of_the_program_show_planted_patches_and_seconds() {
         assert!(first - 0.1 <= from && from < to && to <= last + 0.1 && to - from > 0.8 * (last - first), "{text}: {from} to {to} s");
     }
     browser.picture("planted-sound");
+    // Frames that are all alike have one code; what it stands for is where it was found first.
+    let told = browser.text("document.getElementById('codes').textContent");
+    assert!(told.starts_with("The frames of a source have no tokens") && told.contains("the nearest of 1 that k-means found"), "{told}");
+    let stands = browser.text("document.querySelector('.code-examples').textContent");
+    assert!(stands.starts_with("1: 0.00 s"), "{stands}");
     browser.was_quiet();
+}
+
+#[test]
+fn a_picture_is_chosen_sent_and_seen_with_its_patches() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = models();
+    let serving = Serving::start(folder.path(), &["sees"]);
+    browser.window(1280, 1000, "light");
+    browser.visit(&serving.url);
+    browser.wait("document.getElementById('live-file') !== null");
+    browser.choose_file("#live-file", &folder.path().join("white.png"));
+    browser.eval("document.getElementById('live-explain').click()");
+    browser.wait("document.querySelectorAll('.patch').length > 0");
+    browser.settle();
+    // A click on a word leads to its row.
+    for (row, (word, (patch_row, column))) in planted_sight::NAMED.iter().enumerate() {
+        browser.eval(&format!("document.querySelectorAll('.sentence .word')[{row}].click()"));
+        browser.settle();
+        let darkest = browser.text(DARKEST);
+        assert!(darkest.starts_with(&format!("{patch_row}, {column}: ")), "{word}: {darkest}");
+    }
+    browser.picture("serve-picture");
+    browser.asked_only(&serving.url);
 }
 
 #[test]
@@ -357,5 +386,64 @@ fn a_sound_is_chosen_sent_and_seen_with_its_words() {
     let aligned = "[...document.querySelectorAll('label')].some((label) => label.textContent.includes('alignment'))";
     assert_eq!(browser.eval(aligned), true, "its words were found in time");
     browser.picture("serve-sound");
+    assert_eq!(browser.eval("document.getElementById('file-warning') === null"), true, "nothing is wrong with it");
+
+    // A sound that breaks off is explained as far as it goes, and that is said.
+    std::fs::write(folder.path().join("cut.wav"), &planted_whisper::wav(10.0)[..44 + 5 * 32_000]).expect("writable");
+    browser.choose_file("#live-file", &folder.path().join("cut.wav"));
+    browser.eval("document.getElementById('live-explain').click()");
+    browser.wait("document.getElementById('file-warning') !== null");
+    browser.settle();
+    let warned = browser.text("document.getElementById('file-warning').textContent");
+    assert_eq!(warned, "The file that was sent breaks off at 5.0 s of the 10.0 s that its header promises.");
+    assert_eq!(browser.number("document.getElementById('stretch').dataset.to"), 5.0);
     browser.asked_only(&serving.url);
+}
+
+/// A file of so many bytes, which a file system that knows of holes does not even store.
+fn hollow(path: &Path, n_bytes: u64) {
+    std::fs::File::create(path).and_then(|file| file.set_len(n_bytes)).expect("writable");
+}
+
+#[test]
+fn files_too_large_are_refused_by_the_page_and_by_its_server() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = models();
+    let serving = Serving::start(folder.path(), &["hears"]);
+    browser.visit(&serving.url);
+    browser.wait("document.getElementById('live-file') !== null");
+    let refused = |browser: &mut Browser, n_bytes: u64, words: &str| {
+        let file = folder.path().join(format!("{n_bytes}.wav"));
+        hollow(&file, n_bytes);
+        browser.choose_file("#live-file", &file);
+        browser.eval("document.getElementById('live-explain').click()");
+        browser.wait(&format!("document.querySelector('.live').textContent.includes('{words}')"));
+    };
+    refused(&mut browser, 12_100_000, "the file has 12.1 MB, and at most 12 are taken");
+    browser.asked_only(&serving.url);
+    // A page that does not look at the size: its server does. In base64 the file is 120 bytes longer than what is taken.
+    browser.eval("Object.defineProperty(Blob.prototype, 'size', { get: () => 1 }) && true");
+    refused(&mut browser, 12_583_000, "the body is larger than the 16777216 bytes that are taken; send less");
+    // What is no sound is said too, and then a sound is explained as ever.
+    refused(&mut browser, 1_000, "the file that was sent does not begin as a sound does");
+    browser.choose_file("#live-file", &folder.path().join("sounds/b.wav"));
+    browser.eval("document.getElementById('live-explain').click()");
+    browser.wait("document.getElementById('stretch') !== null");
+}
+
+/// A side of 5000 pixels is more than a page shows: the matrix stays.
+#[test]
+fn a_picture_too_large_for_a_page_is_left_out_of_it() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let large = |sample: &mut Sample| {
+        picture(sample);
+        let Some(Scene::Picture { png, .. }) = &mut sample.scene else { panic!("a picture") };
+        png[16..20].copy_from_slice(&5000u32.to_be_bytes());
+    };
+    let page = page(folder.path(), N_SPECIAL + ROWS * COLUMNS, large, Vec::new());
+    browser.open(&page, "#view=head");
+    let seen = "[document.querySelector('.patches'), document.querySelector('.matrix canvas')].map((found) => found !== null).join()";
+    assert_eq!(browser.text(seen), "false,true");
+    browser.was_quiet();
 }

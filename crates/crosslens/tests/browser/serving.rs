@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use crosslens_lab::analysis::Part;
 use crosslens_lab::analysis::figure::{Colours, Theme};
@@ -178,6 +179,31 @@ fn a_question_is_asked_as_it_was_put_and_again_by_its_address() {
     browser.open(&folder.path().join("page.html"), &place);
     let said = browser.text("document.getElementById('not-here').textContent");
     assert!(said.contains(&source) && said.contains("crosslens serve"), "{said}");
+}
+
+/// The page is there before its report, says how far that is, and shows it as soon as it is made.
+#[test]
+fn the_page_tells_how_far_an_explanation_is_until_it_is_there() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    tiny(folder.path());
+    let serving = Serving::start(folder.path(), &["run", "--sentences", "60000"]);
+    browser.window(1280, 1000, "light");
+    browser.call("Page.navigate", json!({ "url": serving.url }));
+    browser.wait("document.querySelector('#preparing progress') !== null");
+    assert_eq!(browser.text("document.querySelector('h1').textContent"), "run is being explained");
+    assert_eq!(browser.text("said.textContent"), "run is being explained");
+    browser.wait("/^(fitting|splitting|checking): \\d+ of 60000$/.test(document.querySelector('#preparing .job span')?.textContent)");
+    browser.fits("the page of a model that is being explained");
+    browser.picture("serve-preparing");
+    // Another view is asked for meanwhile, and is the one that comes.
+    browser.eval("document.querySelector('[data-view=components]').click()");
+    browser.wait_long("document.documentElement.dataset.ready !== undefined", Duration::from_secs(300));
+    assert_eq!(browser.text("document.querySelector('h1').textContent"), "Components");
+    assert!(browser.text("document.getElementById('foot').textContent").contains("60000 sentences"));
+    browser.eval("document.querySelector('[data-view=head]').click()");
+    browser.wait("document.getElementById('live-source') !== null");
+    browser.asked_only(&serving.url);
 }
 
 #[test]

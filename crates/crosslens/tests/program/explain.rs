@@ -219,6 +219,44 @@ fn broken_files_end_in_a_message_with_their_path() {
     }
 }
 
+/// The broken files that fuzzing starts from, each through the command that reads it.
+#[test]
+fn every_broken_seed_exits_1_with_its_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let mut n_refused = 0;
+    for (target, ending) in [("npz", ".npz"), ("recording_manifest_and_shard", ""), ("stats", ".stats.safetensors")] {
+        let entries = std::fs::read_dir(seeds.join(target)).expect("a folder of seeds").map(|entry| entry.expect("a seed").path());
+        for seed in entries.filter(|seed| !seed.file_name().is_some_and(|name| name.to_string_lossy().starts_with("good"))) {
+            let bytes = std::fs::read(&seed).expect("a seed");
+            let name = format!("{target}-{n_refused}{ending}");
+            match target {
+                "recording_manifest_and_shard" => unpack(&folder.join(&name), &bytes),
+                _ => std::fs::write(folder.join(&name), &bytes).expect("writable"),
+            }
+            let arguments = if target == "stats" { vec!["merge", name.as_str(), "-o", "merged"] } else { vec!["explain", name.as_str()] };
+            let output = run(folder, &arguments);
+            let seen = shown(&output);
+            assert_eq!(output.status.code(), Some(1), "{}: {seen}", seed.display());
+            assert!(seen.contains(&name) && !seen.contains("panicked"), "{}: {seen}", seed.display());
+            n_refused += 1;
+        }
+    }
+    assert!(n_refused >= 12, "{n_refused} broken seeds");
+}
+
+/// A recording as the fuzz target has it: the lengths of manifest and maps, both files, the shard.
+fn unpack(folder: &Path, bytes: &[u8]) {
+    let length = |place: usize| usize::from(u16::from_le_bytes([bytes[place], bytes[place + 1]]));
+    let (manifest, rest) = bytes[4..].split_at(length(0));
+    let (maps, shard) = rest.split_at(length(2));
+    std::fs::create_dir(folder).expect("writable");
+    for (name, bytes) in [("recording.json", manifest), ("maps.safetensors", maps), ("shard-00000.safetensors", shard)] {
+        std::fs::write(folder.join(name), bytes).expect("writable");
+    }
+}
+
 #[test]
 fn a_network_without_attention_has_its_states_explained() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -152,3 +152,81 @@ fn what_cannot_be_done_is_said_with_what_can() {
         .expect("writable");
     snapshot("imported missing tensor", folder, &["explain", "mine", "--corpus", "words.txt"]);
 }
+
+/// What is written is what `attend` sees it write, as text; there is no other way to search.
+#[test]
+fn a_mapped_model_translates() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut n_texts = 0;
+    for word in (0..8).map(letters) {
+        succeed(folder, &["attend", "mine", "--source", &word, "-o", "x.json"]);
+        let attended: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
+        let written: Vec<String> = serde_json::from_value(attended["predicted"].clone()).expect("words");
+        let text: String = written.iter().take_while(|word| *word != "<eos>").filter(|word| !word.starts_with('<')).cloned().collect();
+        n_texts += usize::from(!text.is_empty());
+
+        let line = succeed(folder, &["translate", "mine", &word, "--json"]).stdout;
+        let translated: Value = serde_json::from_slice(&line).expect("JSON");
+        assert_eq!((&translated["source"], &translated["text"]), (&Value::from(word.as_str()), &Value::from(text.as_str())));
+        assert_eq!(translated["tokens"].as_array().map(Vec::len), Some(written.len()));
+        assert!(translated["score"].as_f64().is_some_and(|score| score < 0.0), "{translated}");
+        assert_eq!(String::from_utf8_lossy(&succeed(folder, &["translate", "mine", &word]).stdout), format!("{text}\n"));
+    }
+    assert!(n_texts > 0, "random weights may write special tokens alone, but not always");
+    let short: Value =
+        serde_json::from_slice(&succeed(folder, &["translate", "mine", "hello", "--max-tokens", "1", "--json"]).stdout).expect("JSON");
+    assert_eq!(short["tokens"].as_array().map(Vec::len), Some(1));
+
+    succeed(folder, &["translate", "mine", "hello", "--explain", "x.html", "--corpus", "words.txt"]);
+    assert!(std::fs::read_to_string(folder.join("x.html")).expect("a page").contains("Crosslens: translations of mine"));
+    let refused = seen(folder, &["translate", "mine", "hello", "--beams", "4"]);
+    assert!(refused.starts_with("exit 2") && refused.contains("its likeliest word each time"), "{refused}");
+    let unknown = seen(folder, &["translate", "mine", "naïve"]);
+    assert!(unknown.starts_with("exit 1") && unknown.contains("`ï`"), "{unknown}");
+}
+
+/// Letters are linked with letters: each with the one its row has most weight on, start and end aside.
+#[test]
+fn a_mapped_model_links_letters() {
+    let folder = folder();
+    let folder = folder.path();
+    let text_of = |word: &str| String::from_utf8(succeed(folder, &["translate", "mine", word]).stdout).expect("text").trim_end().to_owned();
+    let pairs: Vec<(String, String)> =
+        (0..60).map(letters).map(|word| (text_of(&word), word)).filter(|(text, _)| !text.is_empty()).take(3).map(|(t, w)| (w, t)).collect();
+    assert!(!pairs.is_empty(), "the model spells something");
+    std::fs::write(folder.join("pairs.tsv"), pairs.iter().map(|(word, text)| format!("{word}\t{text}\n")).collect::<String>())
+        .expect("pairs");
+    let align = |more: &[&str]| {
+        let output = succeed(folder, &[&["align", "mine", "--corpus", "pairs.tsv", "--heads", "0.1"], more].concat());
+        String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let links = align(&[]);
+    for ((word, text), line) in pairs.iter().zip(&links) {
+        succeed(folder, &["attend", "mine", "--source", word, "--target", text, "-o", "x.json"]);
+        let attended: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
+        let rows: Vec<Vec<f64>> = serde_json::from_value(attended["cross_attentions.0"][1].clone()).expect("a head");
+        let letters = |row: &Vec<f64>| row[1..row.len() - 1].to_vec();
+        let most = |row: Vec<f64>| (0..row.len()).rev().max_by(|&a, &b| row[a].total_cmp(&row[b])).expect("letters");
+        let mut expected: Vec<(usize, usize)> =
+            rows.iter().take(text.chars().count()).enumerate().map(|(place, row)| (most(letters(row)), place)).collect();
+        expected.sort_unstable();
+        let mut found: Vec<(usize, usize)> = line
+            .split(' ')
+            .filter_map(|link| link.split_once('-'))
+            .map(|(source, target)| (source.parse().expect("a place"), target.parse().expect("a place")))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{word} {text}: {line}");
+    }
+
+    std::fs::write(folder.join("gold"), links.join("\n") + "\n").expect("gold");
+    let judged: Value = serde_json::from_str(&align(&["--gold", "gold", "--json"])[0]).expect("JSON");
+    assert_eq!(judged["quality"]["aer"], 0.0);
+    let emit = ["heads", "mine", "--corpus", "pairs.tsv", "--emit", "alignment-heads", "--gold", "gold", "--top", "1"];
+    let emitted: Value = serde_json::from_slice(&succeed(folder, &emit).stdout).expect("JSON");
+    assert_eq!(emitted["alignment_heads"].as_array().map(Vec::len), Some(1));
+    std::fs::write(folder.join("far"), format!("{}-0\n", pairs[0].0.chars().count())).expect("gold");
+    let refused = seen(folder, &["align", "mine", "--corpus", "pairs.tsv", "--gold", "far"]);
+    assert!(refused.starts_with("exit 1") && refused.contains("lies outside its sentences"), "{refused}");
+}

@@ -82,12 +82,22 @@ fn a_text_is_translated_alone_and_from_lines() {
     assert_eq!((first.len(), second.len()), (1, 1));
     assert!(first[0].split(' ').all(|word| word.starts_with('w') || word == "<unk>"), "{first:?}");
 
-    let mut command = crosslens(folder, &["translate", "t5", "--max-tokens", "8"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
-    child.stdin.take().expect("an input").write_all(b"w5 w6 w7\nw40 w9\n").expect("read");
-    let output = child.wait_with_output().expect("it ends");
-    assert!(output.status.success());
-    assert_eq!(lines(&output), [first, second].concat());
+    let piped = |input: &str, more: &[&str]| {
+        let mut command = crosslens(folder, &[&["translate", "t5", "--max-tokens", "8"], more].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        child.stdin.take().expect("an input").write_all(input.as_bytes()).expect("read");
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        lines(&output)
+    };
+    let [first, second] = [first, second].map(|mut lines| lines.remove(0));
+    assert_eq!(piped("w5 w6 w7\nw40 w9\n", &[]), [&first[..], &second]);
+    // A blank line stays one, at its place.
+    assert_eq!(piped("\nw5 w6 w7\n \n\nw40 w9\n", &[]), ["", &first, "", "", &second]);
+    let objects: Vec<Value> =
+        piped("w5 w6 w7\n \nw40 w9\n", &["--json"]).iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(objects[1], json!({ "source": " ", "text": "", "tokens": [] }));
+    assert_eq!([&objects[0]["text"], &objects[2]["text"]], [&json!(first), &json!(second)]);
 }
 
 #[test]
@@ -114,6 +124,115 @@ fn the_same_seed_draws_the_same_text() {
     let draw = |seed: &str| translate(folder.path(), &["w5 w6 w7", "--sample", "--seed", seed]);
     assert_eq!(draw("1"), draw("1"));
     assert!(["2", "3", "4"].iter().any(|seed| draw(seed) != draw("1")));
+}
+
+/// Almost no heat leaves the likeliest token alone, much of it makes all tokens alike.
+#[test]
+fn a_temperature_says_how_much_is_left_to_chance() {
+    let folder = folder();
+    let folder = folder.path();
+    let greedy = translate(folder, &["w5 w6 w7", "--beams", "1"]);
+    let draw = |temperature: &str, seed: &str| translate(folder, &["w5 w6 w7", "--sample", "--temperature", temperature, "--seed", seed]);
+    for seed in ["1", "2", "3"] {
+        assert_eq!(draw("0.00001", seed), greedy, "seed {seed}");
+    }
+    assert!(["1", "2", "3"].iter().any(|seed| draw("100", seed) != greedy));
+    for (temperature, code) in [("0", Some(2)), ("-1", Some(2)), ("nan", Some(2))] {
+        let option = format!("--temperature={temperature}");
+        assert_eq!(run(folder, &["translate", "t5", "w5", "--sample", &option]).status.code(), code, "{option}");
+    }
+    assert_eq!(run(folder, &["translate", "t5", "w5", "--temperature", "0.5"]).status.code(), Some(2), "it is for --sample");
+}
+
+/// A text's score is its log probability over its length to the power of the penalty: with 0 it is the log probability itself. Of at most
+/// two tokens the same hypotheses are found whatever the penalty, but for one that is only an end.
+#[test]
+fn a_length_penalty_divides_by_the_length() {
+    let folder = folder();
+    let folder = folder.path();
+    let best = |penalty: &str| -> Vec<(Vec<u64>, f64)> {
+        let search = ["translate", "t5", "w40 w9", "--max-tokens", "2", "--beams", "4", "--n-best", "4", "--json"];
+        let lines = lines(&succeed(folder, &[&search[..], &["--length-penalty", penalty]].concat()));
+        let text = |line: &String| serde_json::from_str::<Value>(line).expect("JSON");
+        let of = |text: Value| (serde_json::from_value(text["tokens"].clone()).expect("tokens"), text["score"].as_f64().expect("a score"));
+        lines.iter().map(text).map(of).collect()
+    };
+    let plain = best("0");
+    for penalty in [1, 2, -1] {
+        let rated = best(&penalty.to_string());
+        assert!(rated.is_sorted_by(|a, b| a.1 >= b.1), "{rated:?}");
+        let mut n_common = 0;
+        for (tokens, score) in &rated {
+            let Some((_, log_probability)) = plain.iter().find(|(other, _)| other == tokens) else { continue };
+            let expected = log_probability / (tokens.len() as f64).powi(penalty);
+            assert!((score - expected).abs() < 1e-4 * (1.0 + expected.abs()), "{tokens:?}: {score} and {expected}");
+            n_common += usize::from(tokens.len() == 2);
+        }
+        assert!(n_common > 1, "{rated:?} and {plain:?}");
+    }
+    assert_eq!(run(folder, &["translate", "t5", "w5", "--length-penalty", "inf"]).status.code(), Some(2));
+}
+
+/// A text that is begun keeps its beginning, and each word after it is the model's likeliest on what was written.
+#[test]
+fn a_prefix_is_kept_and_gone_on_with() {
+    let folder = folder();
+    let folder = folder.path();
+    let written = |prefix: &str| -> Vec<usize> {
+        let line = translate(folder, &["w5 w6 w7", "--beams", "1", "--json", "--prefix", prefix]).concat();
+        serde_json::from_value(serde_json::from_str::<Value>(&line).expect("JSON")["tokens"].clone()).expect("tokens")
+    };
+    // Of what random weights write, some cannot be spelled as a target again.
+    let is_text = |tokens: &[usize]| {
+        tokens[..tokens.len() - 1].iter().all(|&token| token > 2) && tokens.last().is_some_and(|last| ![0, 2].contains(last))
+    };
+    let prefixes = (0..20).map(|number| words(number, 3));
+    let (prefix, tokens) = prefixes.map(|prefix| (prefix.clone(), written(&prefix))).find(|(_, tokens)| is_text(tokens)).expect("words");
+    let name = |token: usize| if token == 1 { "</s>".to_owned() } else { format!("w{token}") };
+    let names: Vec<String> = tokens.iter().map(|&token| name(token)).collect();
+    assert_eq!(names[..3].join(" "), prefix);
+    assert!(names.len() > 3, "{names:?}");
+
+    let target = names.iter().filter(|name| *name != "</s>").cloned().collect::<Vec<_>>().join(" ");
+    succeed(folder, &["attend", "t5", "--source", "w5 w6 w7", "--target", &target, "-o", "x.json"]);
+    let attended: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).expect("a file")).expect("JSON");
+    let predicted: Vec<String> = serde_json::from_value(attended["predicted"].clone()).expect("words");
+    assert_eq!(predicted[3..names.len()], names[3..]);
+}
+
+/// The first number of a tensor becomes no number; a tensor has another name, or its axes another order.
+#[test]
+fn weights_that_lie_are_refused_by_the_name_of_their_tensor() {
+    let folder = folder();
+    let folder = folder.path();
+    let file = folder.join("t5/model.safetensors");
+    let weights = std::fs::read(&file).expect("weights");
+    let header = 8 + u64::from_le_bytes(weights[..8].try_into().expect("eight bytes")) as usize;
+    let text = String::from_utf8(weights[8..header].to_vec()).expect("a header");
+    let name = "decoder.block.1.layer.1.EncDecAttention.k.weight";
+    let tensors: Value = serde_json::from_str(&text).expect("JSON");
+    let begin = header + tensors[name]["data_offsets"][0].as_u64().expect("an offset") as usize;
+    let words = tensors["shared.weight"]["shape"].to_string();
+    let turned = json!([tensors["shared.weight"]["shape"][1], tensors["shared.weight"]["shape"][0]]).to_string();
+    let refused = |bytes: &[u8], name: &str, says: &str| {
+        std::fs::write(&file, bytes).expect("weights");
+        for command in [["translate", "t5", "w5"], ["heads", "t5", "--corpus=pairs.tsv"], ["align", "t5", "--corpus=pairs.tsv"]] {
+            let seen = seen(folder, &command);
+            assert!(seen.starts_with("exit 1") && seen.contains("`t5"), "{seen}");
+            assert!(seen.contains(&format!("`{name}`")) && seen.contains(says), "{seen}");
+        }
+    };
+    let mut spoilt = weights.clone();
+    spoilt[begin..begin + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    refused(&spoilt, name, "not finite");
+    let with_header = |text: &str| {
+        assert_eq!(text.len() + 8, header, "the header is as long");
+        [&weights[..8], text.as_bytes(), &weights[header..]].concat()
+    };
+    refused(&with_header(&text.replace(name, &name.replace(".k.", ".x."))), name, "has no tensor");
+    let place = text.find("\"shared.weight\"").expect("the words");
+    let (before, after) = text.split_at(place);
+    refused(&with_header(&(before.to_owned() + &after.replacen(&words, &turned, 1))), "shared.weight", "has the shape");
 }
 
 /// Two layers of four heads on each side.
@@ -156,8 +275,17 @@ fn every_attention_of_a_sentence_is_written() {
 fn a_corpus_is_explained_head_by_head() {
     let folder = folder();
     let folder = folder.path();
-    let report = explain(folder, &["t5", "--corpus", "pairs.tsv", "--causal", "10"]);
+    let stated = |arguments: &[&str]| {
+        let output = succeed(folder, arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.starts_with("30 sentences; besides the model this needs at most ") && said.contains(" of memory"), "{said}");
+        output
+    };
+    let output = stated(&["explain", "t5", "--corpus", "pairs.tsv", "--causal", "10", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     assert_eq!(report["corpus"]["pairs"], 30);
+    stated(&["fit", "t5", "--corpus", "pairs.tsv", "-o", "x.stats.safetensors"]);
+    stated(&["report", "t5", "--corpus", "pairs.tsv", "--causal", "0"]);
     let sites = report["sites"].as_array().expect("sites");
     assert_eq!(sites.len(), 8, "two layers of four heads");
     assert!(sites.iter().all(|site| site["error"]["score"].as_f64().expect("an error") < 1e-5));
@@ -168,9 +296,7 @@ fn a_corpus_is_explained_head_by_head() {
     assert!(table[2].starts_with("cross 0.0") && table[9].starts_with("cross 1.3"), "{table:?}");
     assert!(table.last().expect("a sum").starts_with("8 heads: "), "{table:?}");
 
-    let output = heads(&["--bootstrap", "5", "--json"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.starts_with("30 sentences; besides the model this needs at most ") && said.contains(" of memory"), "{said}");
+    let output = stated(&["heads", "t5", "--corpus", "pairs.tsv", "--causal-samples", "10", "--bootstrap", "5", "--json"]);
     let listed: Value = serde_json::from_str(&lines(&output).concat()).expect("JSON");
     let parts = listed["memory"]["parts"].as_object().expect("parts");
     assert_eq!(listed["memory"]["bytes"].as_u64(), parts.values().map(Value::as_u64).sum());
@@ -202,6 +328,13 @@ fn what_cannot_be_asked_is_refused() {
         std::fs::write(folder.join("one.tsv"), "w5 w6\tw7\n").expect("a corpus");
         ["heads", "t5", "--corpus", "one.tsv"]
     });
+    std::fs::write(folder.join("gold"), "0-0\n").expect("gold");
+    let emit = ["heads", "t5", "--corpus", "pairs.tsv", "--emit", "alignment-heads", "--gold", "gold"];
+    let seen = seen(folder, &emit);
+    assert!(seen.starts_with("exit 1") && seen.contains("links of 1 sentences are given for 30"), "{seen}");
+    for wrong in [&[&emit[..], &["--monotone"]].concat(), &[&emit[..4], &emit[6..]].concat(), &[&emit[..2], &emit[4..]].concat()] {
+        assert_eq!(run(folder, wrong).status.code(), Some(2), "{wrong:?}");
+    }
     snapshot("heads emitted unrated", folder, &["heads", "t5", "--corpus", "pairs.tsv", "--emit", "alignment-heads"]);
     snapshot("translate nothing", folder, &["translate", "t5", " "]);
     snapshot("translate without a tokenizer", folder, &["translate", "mute", "w5"]);
@@ -245,13 +378,43 @@ fn words_are_linked_and_held_against_gold() {
     let shifted = align(&["--heads", "1.2", "--shifted"]);
     assert_ne!(shifted, links);
     // One row for each target token and the end, one column for each source token and the end.
-    let soft = align(&["--heads", "1.2", "--soft"]);
-    assert!(soft[0].ends_with("||| 4 3"), "{}", soft[0]);
-    assert_eq!(soft[1].split(' ').count(), 4);
+    let soft = |model: &str| lines(&succeed(folder, &["align", model, "--corpus", "pairs.tsv", "--heads", "1.2", "--soft"]));
+    let head = format!("0 ||| {} ||| 0 ||| {} ||| 4 3", words(1, 2), words(0, 3));
+    let weights = |lines: &[String]| -> Vec<Vec<f64>> {
+        lines[1..4].iter().map(|line| line.split(' ').map(|weight| weight.parse().expect("a weight")).collect()).collect()
+    };
+    let with_end = soft("t5");
+    assert_eq!(with_end[0], head);
+    assert!(weights(&with_end).iter().all(|row| row.len() == 4 && (row.iter().sum::<f64>() - 1.0).abs() < 1e-5), "{with_end:?}");
+    // A tokenizer that puts no end to a text: no token is lost, and the end that the format wants has no weight.
+    std::fs::create_dir(folder.join("endless")).expect("a folder");
+    for file in ["config.json", "generation_config.json", "model.safetensors"] {
+        std::fs::copy(folder.join("t5").join(file), folder.join("endless").join(file)).expect("a copy");
+    }
+    let mut endless = tokenizer();
+    endless["post_processor"] = Value::Null;
+    std::fs::write(folder.join("endless/tokenizer.json"), endless.to_string()).expect("a tokenizer");
+    let without_end = soft("endless");
+    assert_eq!(without_end[0], head);
+    let rows = weights(&without_end);
+    assert!(rows[..2].iter().all(|row| row[3] == 0.0 && (row.iter().sum::<f64>() - 1.0).abs() < 1e-5), "{without_end:?}");
+    assert_eq!(rows[2], [0.0; 4]);
     let turned = align(&["--heads", "1.2", "--reverse", "t5", "--symmetrise", "intersection"]);
     for (both, one) in turned.iter().zip(&links) {
         assert!(both.split_whitespace().all(|link| one.split(' ').any(|other| other == link)), "{both} of {one}");
     }
+    // By all sentences, each head as `align` rates it alone; the one whose links they are first.
+    let mut rated: Vec<(f64, [usize; 2])> = (0..2)
+        .flat_map(|layer| (0..4).map(move |head| [layer, head]))
+        .map(|[layer, head]| (json(&["--heads", &format!("{layer}.{head}")])["quality"]["aer"].as_f64().expect("a rate"), [layer, head]))
+        .collect();
+    rated.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let emitted = succeed(folder, &["heads", "t5", "--corpus", "pairs.tsv", "--emit", "alignment-heads", "--gold", "gold", "--top", "3"]);
+    let list: Value = serde_json::from_str(&lines(&emitted).concat()).expect("JSON");
+    assert_eq!(list, json!({ "alignment_heads": rated[..3].iter().map(|(_, head)| head).collect::<Vec<_>>() }));
+    assert_eq!(list["alignment_heads"][0], json!([1, 2]));
+    let said = String::from_utf8_lossy(&emitted.stderr).into_owned();
+    assert!(said.starts_with("AER over 30 pairs: 1.2 0.000, "), "{said}");
     // The sentences that chose the head do not count for links of both directions either. AER = 1 − 2 hits / (links + gold).
     let joined = json(&["--reverse", "t5", "--symmetrise", "union"]);
     let rate = |is_judged: fn(usize) -> bool| {
@@ -341,7 +504,22 @@ fn one_sentence_is_explained_among_others_or_by_sums() {
     succeed(folder, &["fit", "t5", "--corpus", "pairs.tsv", "-o", "x.stats.safetensors"]);
     let report = explain(folder, &["t5", "--components", "x.stats.safetensors", "--source", "w5 w6 w7", "--causal", "0"]);
     assert_eq!(report["corpus"]["pairs"], 1);
-    snapshot("one sentence alone", folder, &["explain", "t5", "--source", "w5 w6 w7"]);
+
+    // Alone it shows what it looks at, on the model's own words, and says that shares tell nothing.
+    let output = succeed(folder, &["explain", "t5", "--source", "w5 w6 w7", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!((&report["corpus"]["pairs"], report["sites"].as_array().map(Vec::len)), (&json!(1), Some(8)));
+    let warning = report["corpus"]["warnings"][0].as_str().expect("a warning").to_owned();
+    assert!(warning.starts_with("one sentence shows attention and scores") && warning.contains("--corpus FILE"), "{warning}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.starts_with("1 sentence; besides the model this needs at most ") && said.contains(&format!("warning: {warning}")),
+        "{said}"
+    );
+    let halved = seen(folder, &["explain", "t5", "--source", "w5 w6 w7", "--held-out"]);
+    assert!(halved.starts_with("exit 1") && halved.contains("one sentence has no two halves"), "{halved}");
+    let shown = lines(&succeed(folder, &["explain", "t5", "--source", "w5 w6 w7"])).join("\n");
+    assert!(shown.contains("explained on 1 sentences"), "{shown}");
 }
 
 /// Shards of a file add up to the whole of it, and one of them reads nothing of the others.
@@ -405,7 +583,7 @@ fn two_models_are_compared_head_by_head() {
 fn a_pretrained_model_answers_what_is_typed() {
     let folder = folder();
     let folder = folder.path();
-    let serving = Serving::start(crosslens(folder, &["serve", "t5", "--corpus", "pairs.tsv", "--json"]));
+    let serving = Serving::ready(crosslens(folder, &["serve", "t5", "--corpus", "pairs.tsv", "--json"]));
     assert_eq!(serving.said["models"], json!([{ "name": "t5", "live": true }]));
     let model = serving.ask("GET", "/api/models/0", &Value::Null);
     assert_eq!((&model["kind"], &model["words"]), (&json!("model"), &Value::Null));
@@ -439,7 +617,7 @@ fn a_pretrained_model_answers_what_is_typed() {
     assert_eq!(refused["error"], "the source is empty");
     serving.stop();
 
-    let serving = Serving::start(crosslens(folder, &["serve", "t5", "--self-attention", "--json"]));
+    let serving = Serving::ready(crosslens(folder, &["serve", "t5", "--self-attention", "--json"]));
     let all = serving.ask("POST", "/api/models/0/explain", &json!({ "sentence": { "source": "w5 w6" } }));
     assert_eq!(all["sites"].as_array().map(Vec::len), Some(24), "heads of three kinds");
     assert_eq!(all["sites"][0]["verdict"]["label"], "not fitted");
@@ -512,4 +690,44 @@ fn a_token_of_the_largest_number_takes_no_memory() {
     succeed(folder.path(), &["translate", "t5", "w5 w6"]);
     let far = seen(folder.path(), &["translate", "t5", "far"]);
     assert!(far.starts_with("exit 1") && far.contains("4294967295"), "{far}");
+}
+
+/// A program in the place of `hf` copies the model. What it is asked, where that ends up, and when it is not called.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_of_the_hub_is_fetched_only_where_that_is_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("bin")).expect("a folder");
+    let script = "#!/bin/sh\necho \"$@\" >> asked\ntest \"$2\" = some/gone && exit 3\ncp -r t5 \"$4\"\n";
+    std::fs::write(folder.join("bin/hf"), script).expect("a script");
+    std::fs::set_permissions(folder.join("bin/hf"), std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").expect("a PATH"));
+    let asked = || std::fs::read_to_string(folder.join("asked")).unwrap_or_default();
+    let translate = |model: &str, more: &[&str]| {
+        let arguments = [&["translate", model, "w5 w6 w7", "--max-tokens", "8"], more].concat();
+        crosslens(folder, &arguments).env("PATH", &path).output().expect("the program starts")
+    };
+    let local = translate("t5", &["--download"]);
+    assert!(local.status.success() && asked().is_empty(), "a folder is taken as it is");
+    let unasked = translate("some/tiny", &[]);
+    assert_eq!((unasked.status.code(), asked()), (Some(1), String::new()));
+    assert!(String::from_utf8_lossy(&unasked.stderr).contains("--download"));
+
+    let fetched = translate("some/tiny", &["--download"]);
+    assert_eq!((lines(&fetched), asked().trim_end()), (lines(&local), "download some/tiny --local-dir tiny.part"));
+    assert!(folder.join("tiny/config.json").is_file() && !folder.join("tiny.part").exists());
+    assert_eq!(lines(&translate("some/tiny", &["--download"])), lines(&local));
+    assert_eq!(asked().lines().count(), 1, "what is there is not fetched again");
+
+    let gone = translate("some/gone", &["--download"]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("cannot fetch some/gone: `hf download` failed"));
+    assert!(!folder.join("gone").exists());
+    assert_eq!(translate("no-id", &["--download"]).status.code(), Some(2));
+    let without = crosslens(folder, &["translate", "some/other", "w5", "--download"]).env("PATH", folder).output().expect("it starts");
+    assert_eq!(without.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&without.stderr).contains("there is no program `hf`"));
 }

@@ -44,6 +44,8 @@ fn claims_are_listed_and_unknown_ones_refused() {
     assert!(shown(&unknown).contains("did you mean `diagonal-ao`?"), "{}", shown(&unknown));
     let slow = run(folder.path(), &["reproduce", "--quick", "--claim", "cells"]);
     assert_eq!(slow.status.code(), Some(2));
+    let none = run(folder.path(), &["reproduce", "--claim", "translation", "--corpus", "none.tsv"]);
+    assert!(!none.status.success() && shown(&none).contains("none.tsv"), "{}", shown(&none));
     assert!(std::fs::read_dir(folder.path()).expect("a folder").next().is_none(), "nothing was written");
 }
 

@@ -1,6 +1,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -20,6 +21,17 @@ impl Serving {
         BufReader::new(process.stdout.take().expect("its output")).read_line(&mut line).expect("its first line");
         let said = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         Self { process, said }
+    }
+
+    /// The same, once everything it serves is explained.
+    pub(crate) fn ready(command: Command) -> Self {
+        let serving = Self::start(command);
+        let start = Instant::now();
+        while serving.ask("GET", "/api/models", &Value::Null).as_array().is_some_and(|all| all.iter().any(|model| model["ready"] != true)) {
+            assert!(start.elapsed() < Duration::from_secs(120), "explanations end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        serving
     }
 
     fn page(&self) -> String {
@@ -72,6 +84,24 @@ fn it_prints_its_url_serves_and_stops_when_told_to() {
     assert!(notes.contains("answers questions") && notes.trim_end().ends_with("stopped"), "{notes}");
 }
 
+/// So many sentences take a while; the URL and the page do not wait for them, and neither does a polite kill.
+#[test]
+fn the_url_is_printed_before_anything_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    train(folder.path(), "20");
+    let serving = Serving::start(crosslens(folder.path(), &["serve", "run", "--sentences", "1000000", "--json"]));
+    assert!(serving.page().contains("Crosslens: run"));
+    let model = serving.ask("GET", "/api/models", &Value::Null)[0].clone();
+    assert_eq!((&model["name"], &model["live"], &model["ready"]), (&"run".into(), &true.into(), &false.into()), "{model}");
+    let refused = serving.ask("GET", "/api/reports/0", &Value::Null);
+    assert!(refused["error"].as_str().is_some_and(|error| error.contains("explained")), "{refused}");
+    let start = Instant::now();
+    let ended = serving.stop();
+    assert_eq!(ended.status.code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(String::from_utf8_lossy(&ended.stderr).trim_end().ends_with("stopped"));
+}
+
 /// An `xdg-open` that writes down what it is told to open.
 #[cfg(target_os = "linux")]
 fn opener(folder: &std::path::Path) -> std::path::PathBuf {
@@ -97,9 +127,9 @@ fn a_recording_and_a_report_are_served_and_opened_in_the_browser() {
     let serving = Serving::start(command);
     assert_eq!(serving.said["models"], serde_json::json!([{ "name": "rec", "live": false }, { "name": "found", "live": false }]));
     assert!(serving.page().contains("Crosslens: rec, found"));
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     while !folder.join("opened").exists() && start.elapsed().as_secs() < 30 {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     let opened = std::fs::read_to_string(folder.join("opened")).expect("something was opened");
     assert_eq!(serving.said["url"], opened);
@@ -129,4 +159,8 @@ fn what_cannot_be_served_is_said_with_its_cure() {
     let port = taken.local_addr().expect("its address").port().to_string();
     let busy = seen(folder.path(), &["serve", "run", "--sentences", "20", "--port", &port]);
     assert!(busy.contains("exit 1") && busy.contains("cannot listen at") && busy.contains("another --port"), "{busy}");
+    // What is found only later ends the program too, where there is nothing else to show.
+    std::fs::write(folder.path().join("run/timeline.json"), "no timeline").expect("writable");
+    let broken = seen(folder.path(), &["serve", "run", "--sentences", "20"]);
+    assert!(broken.contains("exit 1") && broken.contains("timeline.json") && broken.contains("http://127.0.0.1:"), "{broken}");
 }

@@ -108,3 +108,39 @@ impl Sums {
         }
     }
 }
+
+/// Two parts explained apart under the sums of both: their totals, kept in files, make the report of the whole.
+#[test]
+fn share_totals_of_parts_are_put_together() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "20");
+    let sums = "all.stats.safetensors";
+    succeed(folder, &["fit", "run", "--samples", "40", "-o", sums]);
+    for (seed, kept) in [("1", "a.shares.jsonl"), ("2", "b.shares.jsonl")] {
+        let of_part = ["explain", "run", "--samples", "20", "--seed", seed, "--components", sums, "--causal", "0", "--keep-shares", kept];
+        assert!(shown(&succeed(folder, &of_part)).contains(kept));
+        assert!(folder.join(kept.replace("jsonl", "sums.safetensors")).exists());
+    }
+    let whole = explain(folder, &["run", "--components", sums, "--from-shares", "a.shares.jsonl", "b.shares.jsonl"]);
+    assert_eq!(whole["corpus"]["pairs"], 40);
+    assert_eq!(whole["sites"][0]["verdict"]["label"], "not rerun");
+    assert!(whole["sites"][0]["shares"]["centred"].is_array());
+    // One part alone is what was reported when it was explained.
+    let alone = explain(folder, &["run", "--components", sums, "--from-shares", "a.shares.jsonl"]);
+    let before = explain(folder, &["run", "--samples", "20", "--seed", "1", "--components", sums, "--causal", "0"]);
+    for what in ["shares", "by_step", "diagonal", "average_attention"] {
+        assert_alike(&alone["sites"][0][what], &before["sites"][0][what], 1e-9, &[]);
+    }
+
+    let code = |arguments: &[&str]| {
+        let output = run(folder, &[&["explain", "run", "--components", sums, "--from-shares"], arguments].concat());
+        (output.status.code(), shown(&output))
+    };
+    let (exit, said) = code(&["a.shares.jsonl", "b.shares.jsonl", "--k", "5"]);
+    assert!(exit == Some(1) && said.contains("a.shares.jsonl") && said.contains("the options"), "{said}");
+    let (exit, said) = code(&["a.shares.jsonl", "a.shares.jsonl"]);
+    assert!(exit == Some(2) && said.contains("given twice"), "{said}");
+    assert_eq!(code(&["a.shares.jsonl", "--samples", "3"]).0, Some(2));
+    assert_eq!(code(&["not-there.shares.jsonl"]).0, Some(1));
+}

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::common::{page_report, run, seen, shown, succeed};
+use super::common::{crosslens, page_report, run, seen, shown, succeed};
 use super::planted_whisper::{SAID, generation, noise, plant, plant_listening, wav, write};
+use super::serve::Serving;
 use crosslens_lab::speech::Listening;
 use crosslens_lab::{HeardSoFar, SpeechModel};
 use safetensors::SafeTensors;
@@ -68,6 +69,18 @@ fn words_have_the_seconds_that_the_model_looked_at() {
     let output = succeed(folder.path(), &["transcribe", "whisper", "talk.wav", "--words"]);
     let noted = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(noted.contains("names no alignment_heads: times are taken from all 2 heads"), "{noted}");
+}
+
+/// 33,000 samples at 44.1 kHz are 11,973 at 16 kHz.
+#[test]
+fn sounds_of_every_format_are_written_down() {
+    let folder = folder();
+    for name in ["tone.flac", "tone.mp3", "tone.ogg"] {
+        let path = format!("{}/../crosslens-pretrained/tests/golden/audio/{name}", env!("CARGO_MANIFEST_DIR"));
+        let line: Value = serde_json::from_str(&stdout(folder.path(), &[&path, "--json"])).expect("one line of JSON");
+        assert_eq!(line["segments"][0]["text"], "the cat sat down", "{name}");
+        assert!(line["duration"].as_f64().is_some_and(|secs| (secs - 11_973.0 / 16_000.0).abs() < 1e-9), "{name}: {line}");
+    }
 }
 
 /// Each window of 30 seconds says the same: three in 70 seconds, and without timestamps the overlap is joined.
@@ -172,6 +185,9 @@ fn sounds_are_explained_like_sentences() {
         noted.contains("source:    talk.wav") && noted.contains("cross_attentions.0") && !noted.contains("encoder_attentions"),
         "{noted}"
     );
+    let compared = succeed(folder.path(), &["compare", "whisper", "whisper", "--corpus", "sounds"]);
+    let compared = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert!(compared.contains("0 of 2 heads changed their label"), "{compared}");
     let sums = seen(folder.path(), &["fit", "whisper", "--corpus", "sounds", "-o", "x.stats.safetensors"]);
     assert!(sums.starts_with("exit 1") && sums.contains("whose codes are found anew"), "{sums}");
     let text = seen(folder.path(), &["explain", "whisper", "--source", "nowhere.wav"]);
@@ -268,6 +284,9 @@ fn a_sound_that_breaks_off_is_said_wherever_it_is_explained() {
     }
     let page = page_report(&folder.path().join("page.html"));
     assert_eq!(page["report"]["corpus"]["warnings"].as_array().map(Vec::len), Some(1));
+    let serving = Serving::ready(crosslens(folder.path(), &["serve", "whisper", "--corpus", "sounds", "--json"]));
+    let noted = String::from_utf8_lossy(&serving.stop().stderr).into_owned();
+    assert!(noted.contains("warning: `sounds/a.wav` breaks off at 5.0 s of the 10.0 s"), "{noted}");
 }
 
 /// Head 0 follows the words along the sound, head 1 always looks at its first second.

@@ -293,6 +293,32 @@ fn a_full_disk_leaves_weights_that_are_averaged() {
     assert!(model("run") == model("whole"));
 }
 
+/// Every architecture through the program with what is shipped for it: on a corpus, after which it translates, and on the grammar, with no
+/// data at all, after which it aligns if it attends.
+#[test]
+fn every_architecture_is_trained_on_a_corpus_and_on_the_grammar() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..1100).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    fs::write(folder.join("pairs.tsv"), lines).expect("a file");
+    for family in ["aed", "ao", "bahdanau", "luong", "transformer", "ved"] {
+        let [on_corpus, on_grammar] = ["corpus", "grammar"].map(|what| format!("{what}-{family}"));
+        let arguments = ["train", "--corpus", "pairs.tsv", "--units", "words", "--arch", family, "--steps", "2", "--out", &on_corpus];
+        let trained = shown(&succeed(folder, &arguments));
+        assert!(trained.contains(": 100 pairs, "), "{family}: {trained}");
+        let resolved = fs::read_to_string(folder.join(&on_corpus).join("run.toml")).expect("run.toml");
+        assert!(resolved.contains(&format!("family = \"{family}\"")), "{resolved}");
+        let metrics = fs::read_to_string(folder.join(&on_corpus).join("metrics.jsonl")).expect("metrics");
+        let last: Value = serde_json::from_str(metrics.lines().next_back().expect("an evaluation")).expect("JSON");
+        assert!(last["step"] == 2 && last["loss"].as_f64().is_some_and(f64::is_finite), "{family}: {last}");
+        succeed(folder, &["translate", &on_corpus, "word 7 and more"]);
+
+        succeed(folder, &["train", "translation", "--arch", family, "--steps", "2", "--out", &on_grammar, "--quiet"]);
+        let aligned = run(folder, &["align", &on_grammar, "--samples", "20", "--json"]);
+        assert_eq!(aligned.status.success(), family != "ved", "{family}: {}", shown(&aligned));
+    }
+}
+
 /// Each kind of corpus through the program, an update each.
 #[test]
 fn every_kind_of_corpus_is_trained_on() {
@@ -380,6 +406,11 @@ fn what_was_left_out_is_said_with_its_lines() {
     let judged: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
     assert_eq!(judged["dropped"], 2);
     assert_eq!(judged["corpus"], kept["training"]);
+
+    // What was too long to be trained on is not judged by either.
+    fs::write(folder.join("long.tsv"), format!("word 3\tmot 3\n{}\tmot 4\n", "word ".repeat(31))).expect("a file");
+    let judged = json(folder, &["eval", "run", "--corpus", "long.tsv", "--json"]);
+    assert_eq!((judged["pairs"].as_u64(), judged["dropped"].as_u64()), (Some(1), Some(1)), "{judged}");
 }
 
 /// Nothing is saved yet, so that the program ends at once and leaves nothing behind.

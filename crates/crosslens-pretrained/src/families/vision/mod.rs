@@ -22,7 +22,7 @@ pub(super) use blip::build as build_blip;
 
 /// Encoders and decoders that are known in a folder of two.
 const ENCODERS: &str = "vit, deit and beit";
-const DECODERS: &str = "trocr, gpt2 and bert";
+const DECODERS: &str = "trocr, gpt2, bert and roberta";
 
 /// A decoder, and what maps the states it ends in to words.
 struct Writer {
@@ -51,6 +51,7 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
         "trocr" => (trocr::read, "d_model", 1024),
         "gpt2" => (gpt2::read, "n_embd", 768),
         "bert" => (bert::read, "hidden_size", 768),
+        "roberta" => (bert::read_roberta, "hidden_size", 768),
         found => return Err(unknown("decoder", found, DECODERS)),
     };
 
@@ -72,6 +73,11 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     let writer = read(&mut weights, "decoder", &of_decoder, encoder.d_end())?;
     weights.refuse_rest()?;
     let generation = Generation::read(folder, &config.or(&of_decoder), writer.table.rows())?;
+    // RoBERTa gives its padding token no place of its own, so that a text that began with it would stand elsewhere.
+    if of_decoder.text("model_type", "")? == "roberta" && bert::padding(&of_decoder)? == generation.start {
+        let what = format!("is {}, the token that this decoder fills up with; name the one that begins a text", generation.start);
+        return Err(config.wrong("decoder_start_token_id", what));
+    }
     Ok(model(folder, family, (encoder, writer), generation, weights))
 }
 

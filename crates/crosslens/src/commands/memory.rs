@@ -1,0 +1,26 @@
+//! How much memory a long command will need, said before it starts.
+
+use crosslens_lab::analysis::explain::{Memory, Options};
+use crosslens_lab::{ImportedModel, ImportedSentences};
+
+use super::report::{amount, counted};
+use crate::output;
+
+/// Says what will be needed besides the model.
+pub(super) fn state(memory: &Memory, n_sentences: u64) {
+    let total = amount(memory.total() as u64);
+    let grows = match memory.sources {
+        0 => "however many there are".to_owned(),
+        kept => format!("of which {} are the files themselves", amount(kept as u64)),
+    };
+    let sentences = counted(n_sentences as usize, "sentence");
+    output::note(&format!("{sentences}; besides the model this needs at most {total} of memory, {grows}"));
+}
+
+/// Says what explaining a model that was not trained here will need.
+pub(super) fn state_for_imported(model: &ImportedModel, sentences: &ImportedSentences, options: &Options) -> Memory {
+    let description = model.description();
+    let memory = Memory::of(description, &sentences.extent(description), options);
+    state(&memory, sentences.len());
+    memory
+}
