@@ -5,12 +5,12 @@ use crate::python::Wanted;
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--offline] [--slow] [--with heavy]
+  test [--offline] [--slow] [--without heavy]
                               everything: format, lints, tests, Python package, documentation, dependencies, licences
                               --offline  install and download nothing; say what is skipped for it
                               --slow     run the ignored tests too
-                              --with heavy  test the Python package with PyTorch, transformers, JAX and Ray too: some gigabytes, kept
-                              in the user's cache folder; without it, say what is skipped
+                              --without heavy  leave out what tests the Python package with PyTorch, transformers, JAX and Ray, some
+                              gigabytes that are kept in the user's cache folder; say what is skipped for it
   python [--offline] [--without heavy]
                               build, test and type-check the Python package alone, what is heavy included
   check                       the quick part of it: format, lints, dependencies
@@ -54,8 +54,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     };
 
     match (command.as_str(), flags) {
-        ("test", flags) => test_options(flags, false).map(Command::Test),
-        ("python", flags) => match test_options(flags, true)? {
+        ("test", flags) => test_options(flags).map(Command::Test),
+        ("python", flags) => match test_options(flags)? {
             TestOptions { slow: true, .. } => Err("`python` does not take `--slow`".to_owned()),
             TestOptions { offline, heavy, .. } => Ok(Command::Python(Wanted { offline, heavy })),
         },
@@ -75,15 +75,15 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     }
 }
 
-fn test_options(flags: &[String], heavy: bool) -> Result<TestOptions, String> {
-    let mut options = TestOptions { offline: false, slow: false, heavy };
+fn test_options(flags: &[String]) -> Result<TestOptions, String> {
+    let mut options = TestOptions { offline: false, slow: false, heavy: true };
     let mut flags = flags.iter();
     while let Some(flag) = flags.next() {
         match flag.as_str() {
             "--offline" => options.offline = true,
             "--slow" => options.slow = true,
-            "--with" | "--without" => match flags.next().map(String::as_str) {
-                Some("heavy") => options.heavy = flag == "--with",
+            "--without" => match flags.next().map(String::as_str) {
+                Some("heavy") => options.heavy = false,
                 other => return Err(format!("`{flag}` takes `heavy`, not `{}`", other.unwrap_or("nothing"))),
             },
             _ => return Err(format!("`test` does not take `{flag}`")),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn flags_of_test_come_in_any_order() {
-        let both = Command::Test(TestOptions { offline: true, slow: true, heavy: false });
+        let both = Command::Test(TestOptions { offline: true, slow: true, heavy: true });
         assert_eq!(parsed("test --slow --offline"), Ok(both.clone()));
         assert_eq!(parsed("test --offline --slow"), Ok(both));
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_heavy_can_be_left_out() {
         let test = |heavy| Ok(Command::Test(TestOptions { offline: false, slow: false, heavy }));
-        assert_eq!([parsed("test"), parsed("test --without heavy"), parsed("test --with heavy")], [test(false), test(false), test(true)]);
+        assert_eq!([parsed("test"), parsed("test --without heavy")], [test(true), test(false)]);
         assert_eq!(parsed("python --without heavy"), Ok(Command::Python(Wanted { offline: false, heavy: false })));
         assert_eq!(parsed("python"), Ok(Command::Python(Wanted { offline: false, heavy: true })));
         assert_eq!(parsed("test --without"), Err("`--without` takes `heavy`, not `nothing`".to_owned()));

@@ -38,79 +38,87 @@ impl<'a, F: Real, L: Fn(usize) -> &'a [F], R: Fn(usize) -> &'a [F]> WithSimd for
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { result, left, right, scale } = self;
-        for first in (0..result.rows()).step_by(NEAR) {
-            let queries = first..result.rows().min(first + NEAR);
+        let (n_queries, n_keys) = (result.rows(), result.columns());
+        let (mut near, mut query) = (evenly(n_queries, QUERIES), 0);
+        while query < n_queries {
+            // Queries that stay in the nearest cache while the keys pass by: two groups of four rows of 512 numbers are 16 KiB.
+            let groups = [near.next().unwrap_or(0), near.next().unwrap_or(0)];
             let mut key = 0;
-            while key < result.columns() {
-                key += match together(result.columns() - key) {
-                    1 => dot_keys::<F, S, 1>(simd, result, queries.clone(), &left, key, [right(key)], scale),
-                    2 => dot_keys::<F, S, 2>(simd, result, queries.clone(), &left, key, [right(key), right(key + 1)], scale),
-                    _ => {
-                        let keys = [right(key), right(key + 1), right(key + 2)];
-                        dot_keys::<F, S, 3>(simd, result, queries.clone(), &left, key, keys, scale)
+            for n_together in evenly(n_keys, KEYS) {
+                let mut from = query;
+                for n_queries in groups {
+                    let at = (from, key);
+                    match n_together {
+                        1 => dot_queries::<F, S, 1>(simd, result, at, n_queries, &left, [right(key)], scale),
+                        2 => dot_queries::<F, S, 2>(simd, result, at, n_queries, &left, [right(key), right(key + 1)], scale),
+                        _ => {
+                            let keys = [right(key), right(key + 1), right(key + 2)];
+                            dot_queries::<F, S, 3>(simd, result, at, n_queries, &left, keys, scale);
+                        }
                     }
-                };
+                    from += n_queries;
+                }
+                key += n_together;
             }
+            query += groups[0] + groups[1];
         }
     }
 }
 
-/// Queries that stay in the nearest cache while the keys pass by: nine rows of 512 numbers are 18 KiB.
-const NEAR: usize = 9;
+/// Queries and keys that are multiplied at once: four by three sums, three keys and a query fill sixteen registers.
+const QUERIES: usize = 4;
+const KEYS: usize = 3;
 
-/// How many of the rows that are left to take at once: three by three sums fill the registers, and four are better taken as two and two.
+/// Cuts `n` rows into as few groups of at most `most` as there can be, of about the same size: a group of one would wait for its sums.
 #[inline(always)]
-fn together(left: usize) -> usize {
-    match left {
-        1 => 1,
-        2 | 4 => 2,
-        _ => 3,
-    }
+fn evenly(n: usize, most: usize) -> impl Iterator<Item = usize> {
+    let n_groups = n.div_ceil(most);
+    let (size, n_larger) = (n / n_groups.max(1), n % n_groups.max(1));
+    (0..n_groups).map(move |group| size + usize::from(group < n_larger))
 }
 
-/// Scores of some queries with the keys `key..key + K`; returns `K`.
+/// Scores of up to four queries with `K` keys, written from `at` on.
 #[inline(always)]
-fn dot_keys<'a, F: Real, S: Simd, const K: usize>(
+fn dot_queries<'a, F: Real, S: Simd, const K: usize>(
     simd: S,
     result: &mut MatrixMut<'_, F>,
-    queries: std::ops::Range<usize>,
+    at: (usize, usize),
+    n_queries: usize,
     left: &impl Fn(usize) -> &'a [F],
-    key: usize,
-    keys: [&'a [F]; K],
+    keys: [&[F]; K],
     scale: F,
-) -> usize {
-    let mut query = queries.start;
-    while query < queries.end {
-        query += match together(queries.end - query) {
-            1 => dot_block::<F, S, 1, K>(simd, result, query, [left(query)], key, keys, scale),
-            2 => dot_block::<F, S, 2, K>(simd, result, query, [left(query), left(query + 1)], key, keys, scale),
-            _ => dot_block::<F, S, 3, K>(simd, result, query, [left(query), left(query + 1), left(query + 2)], key, keys, scale),
-        };
+) {
+    let from = at.0;
+    match n_queries {
+        0 => {}
+        1 => dot_block::<F, S, 1, K>(simd, result, at, [left(from)], keys, scale),
+        2 => dot_block::<F, S, 2, K>(simd, result, at, [left(from), left(from + 1)], keys, scale),
+        3 => dot_block::<F, S, 3, K>(simd, result, at, [left(from), left(from + 1), left(from + 2)], keys, scale),
+        _ => dot_block::<F, S, 4, K>(simd, result, at, [left(from), left(from + 1), left(from + 2), left(from + 3)], keys, scale),
     }
-    K
 }
 
-/// Scores of `Q` queries with `K` keys, written from `(query, key)` on; returns `Q`.
+/// Scores of `Q` queries with `K` keys, written from `(query, key)` on.
 #[inline(always)]
 fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
     simd: S,
     result: &mut MatrixMut<'_, F>,
-    query: usize,
+    (query, key): (usize, usize),
     queries: [&[F]; Q],
-    key: usize,
     keys: [&[F]; K],
     scale: F,
-) -> usize {
+) {
     let sums = dot_rows::<F, S, Q, K>(simd, queries, keys);
     for (row, sums) in sums.into_iter().enumerate() {
         for (result, sum) in result.row_mut(query + row)[key..key + K].iter_mut().zip(sums) {
             *result = sum * scale;
         }
     }
-    Q
 }
 
 /// Dot products of `Q` rows with `K` others; each is summed in the same order whatever `Q` and `K` are.
+///
+/// The others wait in registers while the rows pass by one after the other: the other way round the sums do not fit beside them.
 #[inline(always)]
 fn dot_rows<F: Real, S: Simd, const Q: usize, const K: usize>(simd: S, left: [&[F]; Q], right: [&[F]; K]) -> [[F; K]; Q] {
     let lanes = size_of::<F::Lanes<S>>() / size_of::<F>();
@@ -121,14 +129,14 @@ fn dot_rows<F: Real, S: Simd, const Q: usize, const K: usize>(simd: S, left: [&[
     for from in (0..whole).step_by(lanes) {
         // SAFETY: `from + lanes ≤ whole ≤ width`, the length of every row.
         unsafe {
-            let mut factors = [F::splat(simd, F::ZERO); Q];
-            for (factor, row) in factors.iter_mut().zip(&left) {
+            let mut factors = [F::splat(simd, F::ZERO); K];
+            for (factor, row) in factors.iter_mut().zip(&right) {
                 *factor = row.as_ptr().add(from).cast::<F::Lanes<S>>().read_unaligned();
             }
-            for (key, row) in right.iter().enumerate() {
+            for (sums, row) in sums.iter_mut().zip(&left) {
                 let other = row.as_ptr().add(from).cast::<F::Lanes<S>>().read_unaligned();
-                for (sums, &factor) in sums.iter_mut().zip(&factors) {
-                    sums[key] = F::multiply_add(simd, factor, other, sums[key]);
+                for (sum, &factor) in sums.iter_mut().zip(&factors) {
+                    *sum = F::multiply_add(simd, other, factor, *sum);
                 }
             }
         }

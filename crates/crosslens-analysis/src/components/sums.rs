@@ -136,6 +136,10 @@ impl Sums {
             for (step, state) in states.chunks_exact(d.max(1)).enumerate() {
                 if let Some(&next) = rows.get(step + 1) {
                     fetch_ahead(&self.tokens[next].sum);
+                    fetch_ahead(&self.tokens[next].steps);
+                }
+                if let Some(&later) = rows.get(step + 2) {
+                    fetch_ahead(std::slice::from_ref(&self.tokens[later]));
                 }
                 self.add_state(rows[step], step, state);
             }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use serde_json::{Value, json};
+use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message, WebSocket};
 
 /// No answer takes longer, however busy the machine.
@@ -74,7 +75,9 @@ impl Browser {
         let place = address.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).expect("an address");
         let stream = TcpStream::connect(place).expect("Chromium listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let (socket, _) = tungstenite::client(address.as_str(), stream).expect("a socket");
+        // What a page sends is told whole, twice over, and may be a file.
+        let unlimited = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let (socket, _) = tungstenite::client::client_with_config(address.as_str(), stream, Some(unlimited)).expect("a socket");
         let (complaints, requests) = Default::default();
         let mut browser =
             Self { process, socket, session: String::new(), context: None, calls: 0, complaints, requests, _profile: profile };
