@@ -419,6 +419,10 @@ impl<'a> Recorder<'a> {
 }
 
 impl Watch for Recorder<'_> {
+    fn looks_at(&self, at: At) -> bool {
+        self.subject.description.first_site(at).is_some()
+    }
+
     fn states(&mut self, at: At, queries: &[f32], keys: &[f32]) {
         if !self.subject.wanted.states {
             return;
@@ -458,6 +462,10 @@ struct Changed<'a> {
 }
 
 impl Watch for Changed<'_> {
+    fn looks_at(&self, at: At) -> bool {
+        self.subject.description.first_site(at).is_some()
+    }
+
     fn values(&mut self, at: At, head: usize, sentence: usize, keys: &[f32]) -> Option<Vec<f32>> {
         if self.how.site().is_some() {
             return None;

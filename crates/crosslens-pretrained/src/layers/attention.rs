@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crosslens_analysis::{GridBias, PositionBias, RelativeBias, SiteKind, Visible};
-use crosslens_kernels::{Matrix, MatrixMut, Write, add, dots, product_of_rows, softmax};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, add, dots, product, product_of_rows, softmax};
 
 use super::Linear;
 
@@ -48,6 +48,11 @@ pub(crate) struct At {
 
 /// Sees what happens at every layer of attention, and may change it.
 pub(crate) trait Watch {
+    /// Whether anything but the states of a layer is looked at or changed; where not, its weights are never there as a whole.
+    fn looks_at(&self, _at: At) -> bool {
+        true
+    }
+
     /// The states `[rows, d]` that ask and are asked; the same where a side asks itself.
     fn states(&mut self, _at: At, _queries: &[f32], _keys: &[f32]) {}
 
@@ -63,7 +68,11 @@ pub(crate) trait Watch {
 /// Nobody watches.
 pub(crate) struct Unwatched;
 
-impl Watch for Unwatched {}
+impl Watch for Unwatched {
+    fn looks_at(&self, _at: At) -> bool {
+        false
+    }
+}
 
 /// How much of a layer is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +104,20 @@ pub(crate) struct Attention {
     pub(crate) bias: Option<Arc<Vec<PositionBias>>>,
 }
 
+/// Queries from which on keys are packed for them: a head's rows are so short that adding up each dot product takes longer than the product.
+const MANY_QUERIES: usize = 6;
+
+/// Weights that are made, and used, before the next ones where nobody looks at them: as many as stay near.
+const NEAR_WEIGHTS: usize = 1 << 16;
+
 /// What is used again from layer to layer.
 #[derive(Default)]
 pub(crate) struct Scratch {
     projected: Vec<f32>,
     context: Vec<f32>,
     weights: Vec<f32>,
+    /// One head's keys.
+    packed: Packed<f32>,
 }
 
 /// One layer's question: who asks, who is asked, and what is wanted.
@@ -148,11 +165,15 @@ impl Attention {
         result: &mut Vec<f32>,
     ) {
         let (width, d_query) = (self.width(), self.query.d_in());
-        let Scratch { projected, context, weights } = scratch;
+        let Scratch { projected, context, weights, packed } = scratch;
         self.query.apply(question.queries, projected);
+        if self.scale != 1.0 {
+            projected.iter_mut().for_each(|x| *x *= self.scale);
+        }
         context.resize(projected.len(), 0.0);
         for sentence in 0..question.query_spans.len() {
             let rows = question.query_spans.rows(sentence);
+            let first_row = rows.start;
             let (n_queries, n_keys) = (rows.len(), question.key_spans.rows(sentence).len());
             let key_states = if question.key_states.is_empty() {
                 &[]
@@ -161,24 +182,41 @@ impl Attention {
             };
             let states = [&question.queries[rows.start * d_query..rows.end * d_query], key_states];
             let (keys, values) = keys(sentence);
-            weights.resize(n_queries * n_keys, 0.0);
+            let near = (NEAR_WEIGHTS / n_keys.max(1)).max(MANY_QUERIES).min(n_queries);
+            let n_together = if watch.looks_at(question.at) { n_queries } else { near };
             for head in 0..self.n_heads {
-                let queries = &projected[rows.start * width..rows.end * width];
-                self.weigh(head, question.first_step, queries, keys, n_keys, weights);
-                watch.weights(question.at, head, sentence, states, weights);
-                if question.need == Need::Weights {
-                    continue;
-                }
                 let first = head * self.d_head();
-                let replaced = watch.values(question.at, head, sentence, key_states).map(|states| {
-                    let mut values = Vec::new();
-                    self.value.apply(&states, &mut values);
-                    values
-                });
-                let values = Matrix::strided(&replaced.as_deref().unwrap_or(values)[first..], n_keys, self.d_head(), width);
-                let context = &mut context[rows.start * width + first..rows.end * width];
-                let context = MatrixMut::strided(context, n_queries, self.d_head(), width);
-                product_of_rows(context, Matrix::new(weights, n_queries, n_keys), values, Write::Over);
+                let head_keys = Matrix::strided(&keys[first..], n_keys, self.d_head(), width);
+                if n_queries >= MANY_QUERIES {
+                    packed.pack(head_keys.transposed());
+                }
+                for from in (rows.start..rows.end).step_by(n_together.max(1)) {
+                    let rows = from..rows.end.min(from + n_together);
+                    let head_queries = Matrix::strided(&projected[rows.start * width + first..], rows.len(), self.d_head(), width);
+                    weights.resize(rows.len() * n_keys, 0.0);
+                    let scores = MatrixMut::new(weights, rows.len(), n_keys);
+                    if n_queries >= MANY_QUERIES {
+                        product(scores, head_queries, packed, Write::Over);
+                    } else {
+                        dots(scores, head_queries, head_keys, 1.0);
+                    }
+                    self.weigh(head, question.first_step + from - first_row, n_keys, weights);
+                    if n_together == n_queries {
+                        watch.weights(question.at, head, sentence, states, weights);
+                    }
+                    if question.need == Need::Weights {
+                        continue;
+                    }
+                    let replaced = watch.values(question.at, head, sentence, key_states).map(|states| {
+                        let mut values = Vec::new();
+                        self.value.apply(&states, &mut values);
+                        values
+                    });
+                    let values = Matrix::strided(&replaced.as_deref().unwrap_or(values)[first..], n_keys, self.d_head(), width);
+                    let context = &mut context[rows.start * width + first..rows.end * width];
+                    let context = MatrixMut::strided(context, rows.len(), self.d_head(), width);
+                    product_of_rows(context, Matrix::new(weights, rows.len(), n_keys), values, Write::Over);
+                }
             }
         }
         if question.need == Need::Output {
@@ -186,14 +224,8 @@ impl Attention {
         }
     }
 
-    /// The weights `[query, key]` of one head for one sentence.
-    fn weigh(&self, head: usize, first_step: usize, queries: &[f32], keys: &[f32], n_keys: usize, weights: &mut [f32]) {
-        let (width, d_head) = (self.width(), self.d_head());
-        let n_queries = queries.len() / width;
-        let first = head * d_head;
-        let queries = Matrix::strided(&queries[first..], n_queries, d_head, width);
-        let keys = Matrix::strided(&keys[first..], n_keys, d_head, width);
-        dots(MatrixMut::new(weights, n_queries, n_keys), queries, keys, self.scale);
+    /// Makes weights of the scores `[query, key]` of one head, from the query at `first_step` on.
+    fn weigh(&self, head: usize, first_step: usize, n_keys: usize, weights: &mut [f32]) {
         for (query, row) in weights.chunks_exact_mut(n_keys).enumerate() {
             let step = first_step + query;
             if let Some(bias) = &self.bias {

@@ -10,6 +10,8 @@ use crate::weights::Weights;
 
 /// Inputs that are multiplied before the next ones: as many rows of a panel as stay near.
 const DEPTH: usize = 512;
+/// Rows that are multiplied before the next ones, so that they and their results stay near while the weights pass by.
+const NEAR_ROWS: usize = 96;
 /// Outputs that are packed from a table at a time.
 const TABLE_ROWS: usize = 1024;
 
@@ -99,12 +101,16 @@ impl Linear {
     pub(crate) fn apply(&self, rows: &[f32], result: &mut Vec<f32>) {
         let n_rows = rows.len() / self.d_in;
         result.resize(n_rows * self.d_out, 0.0);
-        let left = Matrix::new(rows, n_rows, self.d_in);
-        let mut write = Write::Over;
-        for (number, block) in self.blocks.iter().enumerate() {
-            let from = number * DEPTH;
-            product(MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()), block, write);
-            write = Write::Add;
+        let near = rows.chunks(NEAR_ROWS * self.d_in).zip(result.chunks_mut(NEAR_ROWS * self.d_out));
+        for (rows, result) in near {
+            let n_rows = rows.len() / self.d_in;
+            let left = Matrix::new(rows, n_rows, self.d_in);
+            let mut write = Write::Over;
+            for (number, block) in self.blocks.iter().enumerate() {
+                let from = number * DEPTH;
+                product(MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()), block, write);
+                write = Write::Add;
+            }
         }
         if let Some(bias) = &self.bias {
             result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));

@@ -102,10 +102,11 @@ struct Seen<'a> {
 }
 
 impl Watch for Seen<'_> {
+    fn looks_at(&self, at: At) -> bool {
+        at.kind == SiteKind::Cross
+    }
+
     fn weights(&mut self, at: At, head: usize, _: usize, _: [&[f32]; 2], weights: &mut [f32]) {
-        if at.kind != SiteKind::Cross {
-            return;
-        }
         if let Some(place) = self.wanted.iter().position(|wanted| *wanted == (at.layer, head)) {
             self.weights[place] = weights.to_vec();
         }
