@@ -1,8 +1,8 @@
 //! Kernels one by one: `cargo bench -p crosslens-kernels`.
 
 use crosslens_kernels::{
-    Matrix, MatrixMut, Packed, Real, Write, add, add_scaled, dots, dots_of, log_sum_exp, product, product_of_rows, softmax, squared_norm,
-    sum_rows, transposed_product, vectorised,
+    Matrix, MatrixMut, Packed, Real, Write, add, add_scaled, dots, dots_of, log_sum_exp, place_of_highest, product, product_of_rows,
+    softmax, squared_norm, sum_rows, transposed_product, vectorised,
 };
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -96,6 +96,16 @@ fn losses<F: Real>(bencher: Bencher<'_, '_>, n_words: usize) {
         row.copy_from_slice(&logits);
         log_sum_exp(&mut row)
     });
+}
+
+/// The word that a row of logits chooses: a small vocabulary, a large one, and one whose choice stands last. Items are logits.
+#[divan::bench(types = [f32, f64], args = [("small", 16), ("large", 8000), ("last", 8000)])]
+fn choices<F: Real>(bencher: Bencher<'_, '_>, (which, n_words): (&str, usize)) {
+    let mut logits = noise::<F>(n_words);
+    if which == "last" {
+        logits[n_words - 1] = F::of(2.0);
+    }
+    bencher.counter(ItemsCount::new(n_words)).bench_local(|| place_of_highest(&logits));
 }
 
 /// The gradient of a bias: all rows of a shard added up. Items are numbers.

@@ -253,6 +253,7 @@ impl From<SharesError> for Failure {
         match error {
             SharesError::File(error) => error.into(),
             SharesError::Sums(error) => error.into(),
+            SharesError::Name { .. } => Self { code: 2, ..Self::of(&error) },
             SharesError::Other { .. } => Self::of(&error).hint("give the --components and options that the parts were explained with"),
             _ => Self::of(&error),
         }

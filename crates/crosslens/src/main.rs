@@ -39,5 +39,5 @@ fn main() -> ExitCode {
         None => commands::demo::run(&arguments.demo),
         Some(mut command) => command.fetch().and_then(|()| command.run()),
     };
-    done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+    done.and_then(|()| output::check_results()).map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

@@ -1,15 +1,30 @@
 //! The only place that writes to standard output and standard error.
 
-use std::io::Write;
+use std::io::{Error, ErrorKind, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crosslens_lab::analysis::replace_file;
 
 use crate::failure::Failure;
 
-/// A line of results. A reader that has gone away is no error.
+/// Why no more results are written.
+static LOST: OnceLock<Error> = OnceLock::new();
+
+/// A line of results. Once one could not be written, none that would follow it is; [`check_results`] says why.
 pub(crate) fn result(line: &str) {
-    writeln!(std::io::stdout(), "{line}").ok();
+    if LOST.get().is_none()
+        && let Err(error) = writeln!(std::io::stdout(), "{line}")
+    {
+        LOST.set(error).ok();
+    }
+}
+
+/// Whether all results are where they should be. A reader that has gone away is no failure.
+pub(crate) fn check_results() -> Result<(), Failure> {
+    let Some(error) = LOST.get().filter(|error| error.kind() != ErrorKind::BrokenPipe) else { return Ok(()) };
+    let failure = Failure::refused(format!("cannot write the results to standard output: {error}"));
+    Err(if error.kind() == ErrorKind::StorageFull { failure.hint("make room on that disk") } else { failure })
 }
 
 /// A line for the person at the terminal.

@@ -2,7 +2,7 @@
 
 use crosslens_lab::analysis::explain::{Sample, Samples};
 use crosslens_lab::analysis::geometry::{GeometryReport, PathReport, ReadoutGeometry};
-use crosslens_lab::analysis::report::{ClaimReport, ControlCorpus, Rebuilt, Report, SharesReport, SiteReport, StreamReport};
+use crosslens_lab::analysis::report::{ClaimReport, ControlCorpus, Intervals, Rebuilt, Report, SharesReport, SiteReport, StreamReport};
 use crosslens_lab::analysis::{Description, Part, Stream, Subset};
 
 /// From no weight to all of it.
@@ -157,7 +157,7 @@ fn site_lines(site: &SiteReport, measure: &str, control_corpus: Option<&ControlC
     ];
     if let Some(shares) = &site.shares {
         lines.push(String::new());
-        lines.extend(share_lines(shares, measure));
+        lines.extend(share_lines(shares, site.intervals.as_ref(), measure, &Sides::of(&site.kind)));
         if let Some(control) = &site.control {
             lines.push(format!("  with untrained weights: {}{}", corner(control, measure), explained_on(control_corpus)));
         }
@@ -173,7 +173,11 @@ fn site_lines(site: &SiteReport, measure: &str, control_corpus: Option<&ControlC
         }
     }
     if let Some(diagonal) = &site.diagonal {
-        let place = if diagonal.direction == "forward" { "source step = target step" } else { "source step = last − target step" };
+        let last = if diagonal.direction == "forward" { "" } else { "last − " };
+        let place = match Sides::of(&site.kind) {
+            Sides { key, query } if key != query => format!("{key} step = {last}{query} step"),
+            _ => format!("{last}their own step"),
+        };
         lines.push(String::new());
         lines.push(format!(
             "  {:.1} % of the steps before the end look at {place} {} {}",
@@ -208,40 +212,68 @@ fn rebuilt_line(name: &str, rebuilt: &Rebuilt) -> String {
     format!("  {name:<22} {:>10.1} % {:>12.3} {words:>12} {loss:>8}", 100.0 * rebuilt.argmax, rebuilt.tv)
 }
 
+/// What a site's keys and queries are steps of.
+struct Sides {
+    key: &'static str,
+    query: &'static str,
+}
+
+impl Sides {
+    /// Of attention of this kind, as reports name it.
+    fn of(kind: &str) -> Self {
+        match kind {
+            "encoder-self" => Self { key: "source", query: "source" },
+            "decoder-self" => Self { key: "target", query: "target" },
+            _ => Self { key: "source", query: "target" },
+        }
+    }
+}
+
 /// What a table of shares shows.
-fn title(measure: &str) -> String {
+fn title(measure: &str, sides: &Sides) -> String {
     match measure {
-        "centred" => "share of the score's variance along the source, %".into(),
+        "centred" => format!("share of the score's variance along the {}, %", sides.key),
         "top1" => "share at the highest score, %".into(),
         top => format!("share at the {} highest scores, %", top.trim_start_matches("top")),
     }
 }
 
-fn share_lines(shares: &SharesReport, measure: &str) -> Vec<String> {
+fn share_lines(shares: &SharesReport, intervals: Option<&Intervals>, measure: &str, sides: &Sides) -> Vec<String> {
     let names = Part::ALL.map(Part::name);
-    let mut lines = vec![format!("  {}", title(measure))];
+    let resampled = intervals.map_or_else(String::new, |intervals| format!(", with 95 % intervals of {} resamples", intervals.resamples));
+    let mut lines = vec![format!("  {}{resampled}", title(measure, sides))];
+    // Low and high of the piece at this place.
+    let between = |measure: &str, place: usize| intervals.and_then(|intervals| intervals.shares.get(measure)?.get(place)).copied();
+    let width = if intervals.is_some() { 21 } else { 10 };
+    let row = |name: &str, first: usize, row: &[f64; 3]| {
+        let cells = row.iter().enumerate().map(|(place, &share)| format!(" {:>width$}", cell(share, between(measure, first + place))));
+        format!("  {name:<10}{}", cells.collect::<String>())
+    };
+    let head = |corner: &str| format!("  {corner:<10} {:>width$} {:>width$} {:>width$}", names[0], names[1], names[2]);
     if let Some(parts) = shares.parts.get(measure) {
-        lines.push(format!("  {:<10} {:>10} {:>10} {:>10}", "", names[0], names[1], names[2]));
-        for (side, row) in [("query", parts.query), ("key", parts.key)] {
-            lines.push(format!("  {side:<10} {:>10.1} {:>10.1} {:>10.1}", 100.0 * row[0], 100.0 * row[1], 100.0 * row[2]));
-        }
+        lines.push(head(""));
+        lines.extend([row("query", 0, &parts.query), row("key", 3, &parts.key)]);
         return lines;
     }
     if let Some(table) = shares.tables.get(measure) {
-        lines.push(format!("  {:<10} {:>10} {:>10} {:>10}   ← part of the key", "query ↓", names[0], names[1], names[2]));
-        for (name, row) in names.iter().zip(table) {
-            lines.push(format!("  {name:<10} {:>10.1} {:>10.1} {:>10.1}", 100.0 * row[0], 100.0 * row[1], 100.0 * row[2]));
-        }
+        lines.push(format!("{}   ← part of the key", head("query ↓")));
+        lines.extend(names.into_iter().zip(table).enumerate().map(|(place, (name, shares))| row(name, 3 * place, shares)));
     }
     let mean: f64 = shares.query_mean.iter().sum();
     if measure == "centred" && mean.abs() > 0.01 {
-        lines.push(format!("  of the first row {:.1} is the same at every target step", 100.0 * mean));
+        lines.push(format!("  of the first row {:.1} is the same at every {} step", 100.0 * mean, sides.query));
     }
     // Of variance, as the centred shares are: beside sizes at the highest scores it would mislead.
     if measure == "centred" && shares.position_bias != 0.0 {
-        lines.push(format!("  {:<10} {:>10.1}", "bias", 100.0 * shares.position_bias));
+        lines.push(format!("  {:<10} {:>width$}", "bias", cell(shares.position_bias, between("position_bias", 0))));
     }
     lines
+}
+
+/// A share in per cent, with its interval where there is one.
+fn cell(share: f64, interval: Option<[f64; 2]>) -> String {
+    let percent = 100.0 * share;
+    interval.map_or_else(|| format!("{percent:.1}"), |[low, high]| format!("{percent:.1} ({:.1} to {:.1})", 100.0 * low, 100.0 * high))
 }
 
 /// The temporal corner of a table, in words.
@@ -284,10 +316,11 @@ fn heatmaps(number: usize, site: &SiteReport, sample: &Sample, description: &Des
     }
     let shown = (n_queries.min(MAX_QUERIES), n_keys.min(MAX_KEYS));
     let text: Vec<_> = key_tokens.iter().take(shown.1).map(|&token| description.words(key.side).name(token)).collect();
-    let mut lines = vec![format!("  one sentence, and what each part alone would attend to; source: {}", text.join(" "))];
+    let sides = Sides::of(&site.kind);
+    let mut lines = vec![format!("  one sentence, and what each part alone would attend to; {}: {}", sides.key, text.join(" "))];
     let width = shown.1.max(9);
     let titles: Vec<String> = maps.iter().map(|(name, _)| format!("{name:<width$}")).collect();
-    lines.push(format!("  {:>10}  {}", "fed", titles.join("  ")));
+    lines.push(format!("  {:>10}  {}", if sides.query == "source" { "source" } else { "fed" }, titles.join("  ")));
     for (step, &token) in query_tokens.iter().enumerate().take(shown.0) {
         let rows: Vec<String> = maps
             .iter()

@@ -139,6 +139,9 @@ pub struct EveryNth<'a> {
     pub n: u64,
 }
 
+/// Sentences no farther apart are read together with what lies between them, so that a file is not opened for each.
+const NEAR: u64 = 8;
+
 impl Corpus for EveryNth<'_> {
     fn description(&self) -> &Description {
         self.corpus.description()
@@ -154,8 +157,7 @@ impl Corpus for EveryNth<'_> {
 
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
         let mut kept = Vec::new();
-        // Together where they lie together, so that a file is not opened for each.
-        let together = self.corpus.batch_size().max(1);
+        let together = if self.n <= NEAR { self.corpus.batch_size().max(1) } else { 1 };
         let mut next = sentences.start;
         while next < sentences.end {
             let from = self.first + next * self.n;

@@ -38,4 +38,4 @@ pub use scene::{
     CodeExample, CodeExamples, MAX_LEVELS, MAX_PICTURE_BYTES, MAX_PICTURE_SIDE, MAX_WAVE_BYTES, Scene, SceneError, SceneWord, Spectrum,
 };
 pub use shares_file::SharesError;
-pub use streamed::{Streamed, TotalsError};
+pub use streamed::{OWN_AVERAGES, Streamed, TotalsError};

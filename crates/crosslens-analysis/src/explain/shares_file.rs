@@ -12,6 +12,8 @@ use crate::storage::files;
 use crate::{Description, MAX_STATES, Outcome, RecordingError, Stats, StatsError, Sums};
 
 const SCHEMA: &str = "crosslens-shares/1";
+/// How the names of these files end: what is before tells those of two parts apart, and their sums too.
+const ENDING: &str = ".shares.jsonl";
 /// Largest file that is read: some hundred heads and a thousand steps.
 const MAX_SHARES_BYTES: u64 = 512 << 20;
 
@@ -44,6 +46,20 @@ pub enum SharesError {
         found: String,
         /// As it is here.
         expected: String,
+    },
+    /// A name from which that of the sums beside it does not follow.
+    #[error("`{path}` must be called X{ENDING}: the sums beside it become X.shares.sums.safetensors")]
+    Name {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A part and its copy.
+    #[error("`{path}` holds the sentences of `{other}`, which would count twice")]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// The one before.
+        other: PathBuf,
     },
     /// No file was named.
     #[error("there are no totals to add up")]
@@ -90,17 +106,25 @@ fn told_apart(sums: &[Sums]) -> String {
 }
 
 impl Totals {
+    /// Fails unless totals can be saved under this name.
+    pub fn check_name(path: &Path) -> Result<(), SharesError> {
+        let is_one = path.to_string_lossy().ends_with(ENDING);
+        if is_one { Ok(()) } else { Err(SharesError::Name { path: path.to_owned() }) }
+    }
+
     /// Writes them, made under the components of `given`. The lines are written last: without them the sums are nothing.
     pub fn save(&self, description: &Description, given: &[Sums], options: &Options, path: &Path) -> Result<(), SharesError> {
+        Self::check_name(path)?;
         if self.first.held_out.is_some() {
             let source = TotalsError::Differ { what: "whether sentences are held out" };
             return Err(SharesError::Totals { path: path.to_owned(), source });
         }
         let stats = self.first.stats(description);
         let own: Vec<Sums> = stats.streams.iter().map(|stream| stream.sums.clone()).collect();
-        stats.save(&sums_beside(path))?;
         let header = serde_json::to_string(&Header::new(description, given, options, &own)).expect("text only");
         let lines = [header, self.first.averages_json(), self.second.to_json()].join("\n") + "\n";
+        refuse_larger(path, lines.len() as u64, MAX_SHARES_BYTES)?;
+        stats.save(&sums_beside(path))?;
         Ok(files::write_atomically(path, |file| file.write_all(lines.as_bytes()))?)
     }
 
@@ -112,9 +136,14 @@ impl Totals {
         paths: &[impl AsRef<Path>],
     ) -> Result<Self, SharesError> {
         let mut merged: Option<Self> = None;
+        let mut seen: Vec<(String, &Path)> = Vec::new();
         for path in paths {
             let path = path.as_ref();
-            let totals = load(description, given, options, path)?;
+            let (totals, sums) = load(description, given, options, path)?;
+            if let Some((_, other)) = seen.iter().find(|(known, _)| *known == sums) {
+                return Err(SharesError::Twice { path: path.to_owned(), other: (*other).to_owned() });
+            }
+            seen.push((sums, path));
             let Some(all) = &mut merged else {
                 merged = Some(totals);
                 continue;
@@ -127,7 +156,14 @@ impl Totals {
     }
 }
 
-fn load(description: &Description, given: &[Sums], options: &Options, path: &Path) -> Result<Totals, SharesError> {
+/// What could not be read again is not written.
+fn refuse_larger(path: &Path, bytes: u64, most: u64) -> Result<(), RecordingError> {
+    if bytes <= most { Ok(()) } else { Err(RecordingError::TooLarge { path: path.to_owned(), what: "text".into(), bytes, most }) }
+}
+
+/// The totals of one part, and what tells its sums from others.
+fn load(description: &Description, given: &[Sums], options: &Options, path: &Path) -> Result<(Totals, String), SharesError> {
+    Totals::check_name(path)?;
     let unreadable = |what: String| SharesError::Totals { path: path.to_owned(), source: TotalsError::Unreadable { what } };
     let text = String::from_utf8(files::read_bounded(path, MAX_SHARES_BYTES)?).map_err(|_| unreadable("they are no text".into()))?;
     let mut lines = text.lines();
@@ -138,6 +174,7 @@ fn load(description: &Description, given: &[Sums], options: &Options, path: &Pat
     let stats = Stats::load(&sums_beside(path))?;
     let own: Vec<Sums> = stats.streams.iter().map(|stream| stream.sums.clone()).collect();
     let expected = Header::new(description, given, options, &own);
+    let sums = expected.sums.clone();
     for (what, found, expected) in [
         ("the schema", header.schema, expected.schema),
         ("the model", header.model_hash, expected.model_hash),
@@ -158,10 +195,22 @@ fn load(description: &Description, given: &[Sums], options: &Options, path: &Pat
     if counts.into_iter().chain([words, right_words, phrases, right_phrases].map(|count| count as u64)).any(|count| count > MAX_STATES) {
         return Err(unreadable("they count more than 2^53 sentences or words".into()));
     }
-    Ok(Totals { first, second })
+    Ok((Totals { first, second }, sums))
 }
 
 /// Where the sums of the sentences explained are. Not `*.stats.safetensors`, lest they be merged with those of a fit.
 fn sums_beside(path: &Path) -> PathBuf {
     path.with_extension("sums.safetensors")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_too_large_to_be_read_are_not_written() {
+        assert!(refuse_larger(Path::new("x.shares.jsonl"), 9, 9).is_ok());
+        let message = refuse_larger(Path::new("x.shares.jsonl"), 10, 9).expect_err("one byte more").to_string();
+        assert!(message.contains("`x.shares.jsonl`") && message.contains("at most 9 are read"), "{message}");
+    }
 }

@@ -9,6 +9,11 @@ use super::{ExplainError, Explained, FirstTotals, Options, SecondTotals};
 use crate::geometry::Residual;
 use crate::{AverageAttention, Consumed, Description, Outcome, Recorded, ShareTally, Stats, StreamSums, Sums, WordVariance};
 
+/// What reports of parts put together warn of, among [`CorpusReport::warnings`](crate::report::CorpusReport::warnings), unless the parts
+/// were compared with the average of all as by [`Streamed::second`] under merged sums.
+pub const OWN_AVERAGES: &str = "each part was compared with the average attention of its own sentences: average_attention, \
+                                rebuilt.average and claim are means of the parts, not those of one pass over all of them";
+
 /// Why totals do not add up or cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -18,6 +23,14 @@ pub enum TotalsError {
     Differ {
         /// In what.
         what: &'static str,
+    },
+    /// Totals of another model.
+    #[error("totals are of two models, {left} and {right}: every part must be run with the same weights")]
+    Model {
+        /// One hash.
+        left: String,
+        /// The other.
+        right: String,
     },
     /// Text that holds none.
     #[error("these are no totals of an explanation: {what}")]
@@ -116,6 +129,13 @@ impl Explained {
         let mut merged = conclude(description, Some(given), options, totals.first, &fitted, totals.second, None);
         merged.report.model.path.clone_from(&self.report.model.path);
         merged.report.corpus.source.clone_from(&self.report.corpus.source);
+        let told = [self, other].map(|part| part.report.corpus.warnings.iter().map(String::as_str));
+        let warnings = &mut merged.report.corpus.warnings;
+        for warning in told.into_iter().flatten().chain([OWN_AVERAGES]) {
+            if !warnings.iter().any(|known| known == warning) {
+                warnings.push(warning.to_owned());
+            }
+        }
         Ok(merged)
     }
 }
@@ -172,6 +192,9 @@ impl FirstTotals {
     pub fn from_parts(description: &Description, stats: Stats, held_out: Option<Stats>, averages: &str) -> Result<Self, TotalsError> {
         let (averages, n_fitted): (Vec<AverageAttention>, u64) =
             serde_json::from_str(averages).map_err(|error| TotalsError::Unreadable { what: error.to_string() })?;
+        if let Some(other) = std::iter::once(&stats).chain(&held_out).find(|stats| stats.model_hash != description.model_hash) {
+            return Err(TotalsError::Model { left: description.model_hash.clone(), right: other.model_hash.clone() });
+        }
         let like = |stream: &StreamSums, consumed: Consumed, d: usize| stream.consumed == consumed && stream.sums.d() == d;
         let fits = |stats: &Stats| {
             description.streams.len() == stats.streams.len()

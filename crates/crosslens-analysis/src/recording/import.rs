@@ -25,7 +25,7 @@ use super::{RecordingError, check};
 use crate::storage::arrays::{Arrays, Numbers};
 use crate::storage::dtype::Dtype;
 use crate::storage::{npz, safetensors};
-use crate::{Consumed, Description, Linear, Recorded, RelativeBias, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible};
+use crate::{Consumed, Description, Linear, Recorded, RelativeBias, ScoreMap, Side, Site, SiteKind, Stream, Token, Visible, Words};
 
 const KEY_STATES: &str = "key_states";
 const QUERY_STATES: &str = "query_states";
@@ -141,17 +141,33 @@ impl Import {
             visible,
             value: None,
         });
+        let sites: Vec<Site> = sites.collect();
         let description = Description {
             model: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            model_hash: String::new(),
+            model_hash: import.hash(&sites, [&source, &target])?,
             source,
             target,
             streams: vec![stream("key", key_side, d_key), stream("query", query_side, d_query)],
-            sites: sites.collect(),
+            sites,
             readout: None,
         };
         check::description(path, &description)?;
         Ok((import, description))
+    }
+
+    /// FNV-1a, 64 bits in hexadecimal digits, of what dumps of one model have in common: their heads and how these score, and the names of
+    /// tokens. How many tokens occur is left out.
+    fn hash(&self, sites: &[Site], words: [&Words; 2]) -> Result<String, RecordingError> {
+        let heads: Vec<_> = sites.iter().map(|site| (site.kind.name(), site.layer, site.head, site.visible == Visible::Causal)).collect();
+        let words = words.map(|words| (&words.names, words.start, words.end));
+        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let text = serde_json::to_vec(&(heads, words, self.scale()?)).expect("names and numbers");
+        let mut hash = text.into_iter().fold(0xcbf2_9ce4_8422_2325, add);
+        for name in PROJECTED.iter().chain(&ADDITIVE).filter(|name| self.arrays.has(name)) {
+            let numbers = self.arrays.all::<f64>(name)?;
+            hash = name.bytes().chain(numbers.iter().flat_map(|number| number.to_bits().to_le_bytes())).fold(hash, add);
+        }
+        Ok(format!("{hash:016x}"))
     }
 
     /// Fails unless all arrays of the sentences agree on `N`, `S`, `T` and `H`.
@@ -270,7 +286,7 @@ impl Import {
         if !self.arrays.has(name) {
             return Ok(None);
         }
-        let numeric = [&Dtype::FLOATS[..], &Dtype::INTEGERS].concat();
+        let numeric = [&Dtype::FLOATS[..], &Dtype::INTEGERS, &[Dtype::Bool]].concat();
         if self.arrays.shape::<0>(name, &numeric).is_err() {
             self.arrays.expect(name, &numeric, [1])?;
         }

@@ -3,6 +3,7 @@
 /// A type of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dtype {
+    Bool,
     U8,
     I8,
     U16,
@@ -18,7 +19,8 @@ pub(crate) enum Dtype {
 }
 
 /// Name in safetensors headers, name in npy headers, bytes.
-const TABLE: [(Dtype, &str, &str, usize); 12] = [
+const TABLE: [(Dtype, &str, &str, usize); 13] = [
+    (Dtype::Bool, "BOOL", "|b1", 1),
     (Dtype::U8, "U8", "|u1", 1),
     (Dtype::I8, "I8", "|i1", 1),
     (Dtype::U16, "U16", "<u2", 2),
@@ -87,6 +89,7 @@ impl Number for i128 {
         wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
         let bits = u64::from_le_bytes(wide);
         match dtype {
+            Dtype::Bool => Some((bits != 0).into()),
             Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64 => Some(bits.into()),
             Dtype::I8 => Some((bits as i8).into()),
             Dtype::I16 => Some((bits as i16).into()),

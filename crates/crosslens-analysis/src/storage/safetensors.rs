@@ -80,7 +80,7 @@ fn place(path: &Path, mut entries: Vec<(String, Entry)>, data: u64, length: u64)
             path: path.to_owned(),
             name: name.clone(),
             found: entry.dtype.clone(),
-            expected: "one of U8 to I64 and F16 to F64".into(),
+            expected: "one of BOOL, U8 to I64 and F16 to F64".into(),
         })?;
         if Array::n_bytes(dtype, &entry.shape) != Some(last - first) {
             return Err(damaged(&name, &format!("has {} bytes, which is not what its shape {:?} asks for", last - first, entry.shape)));

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::explain::{Explained, FirstTotals, Options, SharesError, Streamed, Totals, TotalsError};
-use crosslens_analysis::{Recorded, Stats, Sums};
+use crosslens_analysis::explain::{Explained, FirstTotals, OWN_AVERAGES, Options, SharesError, Streamed, Totals, TotalsError};
+use crosslens_analysis::{Description, Recorded, Stats, Sums};
 use serde_json::Value;
 
 use super::planted::{Plan, Planted, Sizes, dot, every_map};
@@ -136,6 +136,7 @@ fn explanations_under_given_sums_merge() {
     let second = streamed.second(&all, Some(&given), &mut std::iter::once(planted.sentences.clone())).expect("shares");
     let whole = streamed.conclude(all, Some(&given), second).expect("an explanation");
     assert_eq!(merged.report.corpus.pairs, 90);
+    assert_eq!((merged.report.corpus.warnings, whole.report.corpus.warnings.len()), (vec![OWN_AVERAGES.to_owned()], 0));
     for (merged, whole) in merged.report.sites.iter().zip(&whole.report.sites) {
         let (merged, whole) = (merged.shares.as_ref().expect("shares"), whole.shares.as_ref().expect("shares"));
         for (name, table) in &whole.tables {
@@ -188,6 +189,24 @@ fn totals_of_other_things_do_not_merge() {
             .conclude(ours, None, streamed.second(&first(&streamed, &planted), None, &mut std::iter::empty()).expect("nothing"))
             .is_err()
     );
+}
+
+/// Workers that draw their weights anew run models of the same shape.
+#[test]
+fn totals_of_another_model_of_the_same_shape_are_refused() {
+    let (planted, options) = (planted(), Options { held_out: true, ..options() });
+    let mut other = planted.description.clone();
+    other.model_hash = "another".into();
+    let streamed = Streamed { description: &planted.description, options: &options };
+    let first = streamed.first(&mut std::iter::once(planted.sentences.clone())).expect("sums");
+    let read = |of: &Description, held_out: &Description| {
+        let (stats, held_out) = (first.stats(of), first.held_out_stats(held_out));
+        FirstTotals::from_parts(&planted.description, stats, held_out, &first.averages_json()).map(|_| ())
+    };
+    let differ = Err(TotalsError::Model { left: planted.description.model_hash.clone(), right: "another".into() });
+    assert_eq!(read(&planted.description, &planted.description), Ok(()));
+    assert_eq!(read(&other, &planted.description), differ);
+    assert_eq!(read(&planted.description, &other), differ);
 }
 
 /// Three parts of a corpus, explained under the sums of the whole: what was counted in files, and all put together in memory.
@@ -274,6 +293,34 @@ fn kept_parts_made_otherwise_are_not_put_together() {
     assert_eq!(other(kept.load(&options, &kept.paths)), "components of the sums");
     std::fs::remove_file(beside(&kept.paths[2])).expect("sums");
     assert!(matches!(kept.load(&options, &[kept.folder.path().join("2.shares.jsonl")]), Err(SharesError::Sums(_))));
+}
+
+/// Sums of parts called `part.1` and `part.2` would both be `part.sums.safetensors`.
+#[test]
+fn totals_are_kept_under_names_that_tell_their_sums_apart() {
+    let options = options();
+    let kept = Kept::new(&options);
+    let totals = kept.load(&options, &kept.paths[..1]).expect("a part");
+    for name in ["part.1", "part.jsonl", "part.shares.json", "shares.jsonl"] {
+        let path = kept.folder.path().join(name);
+        let saved = totals.save(&kept.planted.description, &kept.given, &options, &path);
+        assert!(matches!(saved, Err(SharesError::Name { .. })), "{name}");
+        assert!(matches!(kept.load(&options, &[path]), Err(SharesError::Name { .. })), "{name}");
+    }
+    assert_eq!(std::fs::read_dir(kept.folder.path()).expect("a folder").count(), 6, "nothing was written");
+}
+
+#[test]
+fn a_copy_of_a_part_does_not_count_twice() {
+    let options = options();
+    let kept = Kept::new(&options);
+    let copy = kept.folder.path().join("copy.shares.jsonl");
+    std::fs::copy(&kept.paths[0], &copy).expect("writable");
+    std::fs::copy(kept.paths[0].with_extension("sums.safetensors"), copy.with_extension("sums.safetensors")).expect("writable");
+    match kept.load(&options, &[&kept.paths[..], std::slice::from_ref(&copy)].concat()) {
+        Err(SharesError::Twice { path, other }) => assert_eq!((path, &other), (copy, &kept.paths[0])),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Dumps of other frameworks are read as they are documented.
 
 use crosslens_analysis::explain::{Options, explain};
-use crosslens_analysis::{Recorded, Recording, RelativeBias, ScoreMap, Side, SiteKind, Visible, Words};
+use crosslens_analysis::{Mismatch, Recorded, Recording, RelativeBias, ScoreMap, Side, SiteKind, Stats, Visible, Words};
 use zip::CompressionMethod::{Deflated, Stored};
 
 use crate::fixtures::{
-    DumpFile, Dumped, about, edit_header_text, f32s, f64s, i64s, npy, read_all, small_dump, small_dumped, small_self_dump,
+    DumpFile, Dumped, about, boolean, edit_header_text, f32s, f64s, i64s, npy, read_all, small_dump, small_dumped, small_self_dump,
 };
 
 fn map_of(arrays: &[Dumped]) -> Vec<ScoreMap> {
@@ -130,6 +130,53 @@ fn losses_and_causal_sight_may_come_along() {
     arrays.push(i64s("causal", &[1], &[0]));
     let recording = Recording::open(DumpFile::npz(&arrays, Stored).path()).expect("a dump");
     assert_eq!(recording.description().sites[0].visible, Visible::All);
+}
+
+#[test]
+fn causal_sight_may_be_true_or_false() {
+    for (value, visible) in [(true, Visible::Causal), (false, Visible::All)] {
+        let arrays = [small_dump(), vec![boolean("causal", value)]].concat();
+        for dump in [DumpFile::npz(&arrays, Deflated), DumpFile::safetensors(&arrays)] {
+            assert_eq!(Recording::open(dump.path()).expect("a dump").description().sites[0].visible, visible);
+        }
+    }
+    let mut arrays = small_dump();
+    arrays[4] = Dumped { name: "key_lengths", descr: "|b1", shape: vec![2], bytes: vec![1, 1] };
+    DumpFile::safetensors(&arrays).refused(&["`key_lengths`", "BOOL"]);
+}
+
+/// Parts of one corpus, dumped one by one, belong together whatever tokens occur in them; those of another model do not.
+#[test]
+fn sums_of_dumps_merge_where_they_are_of_one_model() {
+    let weights = |first: f32| vec![f32s("query_weights", &[1, 2, 1], &[first, 2.]), f32s("key_weights", &[1, 2, 1], &[3., 4.])];
+    let named = |end: u32| vec![about(&format!(r#"{{"layer": 1, "query": {{"end": {end}}}}}"#))];
+    let other_tokens = |mut arrays: Vec<Dumped>| {
+        arrays[2] = i64s("key_tokens", &[2, 2], &[8, 9, 8, 9]);
+        arrays
+    };
+    let stats = |arrays: Vec<Dumped>| {
+        let dump = DumpFile::npz(&arrays, Stored);
+        let recording = Recording::open(dump.path()).expect("a dump");
+        Stats::of(&recording, 1, &mut |_| ()).expect("two sentences")
+    };
+    let one = stats([small_dump(), weights(1.), named(9)].concat());
+    let mut merged = one.clone();
+    merged.merge(&stats([other_tokens(small_dump()), weights(1.), named(9)].concat())).expect("another part of the same model");
+    assert_eq!((merged.streams[0].sums.n_states(), merged.model_hash.len()), (6, 16));
+    let others = [
+        [small_dump(), weights(1.5), named(9)].concat(),
+        [small_dump(), weights(1.), named(8)].concat(),
+        [small_dump(), weights(1.)].concat(),
+        [small_dump(), weights(1.), named(9), vec![boolean("causal", true)]].concat(),
+        [small_dump(), weights(1.), named(9), vec![f64s("scale", &[], &[0.5])]].concat(),
+        small_dump(),
+    ];
+    for other in others {
+        assert!(matches!(one.clone().merge(&stats(other)), Err(Mismatch::Model { .. })));
+    }
+    // Sums of before said nothing of the model.
+    let unknown = Stats { model_hash: String::new(), ..one.clone() };
+    assert!(one.clone().merge(&unknown).is_ok());
 }
 
 /// Two heads, three distances from −1: each head has its own row.

@@ -350,6 +350,11 @@ pub(crate) fn i64s(name: &'static str, shape: &[u64], numbers: &[i64]) -> Dumped
     Dumped { name, descr: "<i8", shape: shape.to_vec(), bytes: numbers.iter().flat_map(|x| x.to_le_bytes()).collect() }
 }
 
+/// A truth value as NumPy writes it.
+pub(crate) fn boolean(name: &'static str, value: bool) -> Dumped {
+    Dumped { name, descr: "|b1", shape: Vec::new(), bytes: vec![value.into()] }
+}
+
 /// What a dump says of itself.
 pub(crate) fn about(json: &str) -> Dumped {
     Dumped { name: "about", descr: "|u1", shape: vec![json.len() as u64], bytes: json.as_bytes().to_vec() }
@@ -439,6 +444,7 @@ impl DumpFile {
                 "<f8" => "F64",
                 "<i8" => "I64",
                 "|u1" => "U8",
+                "|b1" => "BOOL",
                 other => other,
             };
             let offsets = [data.len(), data.len() + array.bytes.len()];

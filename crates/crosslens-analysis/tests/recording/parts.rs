@@ -1,7 +1,10 @@
 //! A recording as a corpus: whole, its beginning, and every n-th sentence of it.
 
-use crosslens_analysis::explain::{Corpus, EveryNth, First};
-use crosslens_analysis::{Existing, Recording, RecordingWriter, Stats};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crosslens_analysis::explain::{Corpus, CorpusError, EveryNth, First};
+use crosslens_analysis::{Description, Existing, Recordable, Recorded, Recording, RecordingWriter, Stats};
 
 use crate::fixtures::{small_description, small_sentence};
 
@@ -33,6 +36,42 @@ fn every_nth_sentence_of_the_beginning() {
             let corpus = First { corpus: recording, n_sentences };
             let expected: Vec<u64> = (0..n_sentences.min(N_SENTENCES)).filter(|number| number % n == first).collect();
             assert_eq!(numbers(&EveryNth { corpus: &corpus, first, n }), expected, "{first} of {n} in {n_sentences}");
+        }
+    });
+}
+
+/// A corpus that counts the sentences read of it.
+struct Counted<'a>(&'a Recording, AtomicU64);
+
+impl Corpus for Counted<'_> {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.1.fetch_add(sentences.end - sentences.start, Ordering::Relaxed);
+        Ok(self.0.read(sentences)?)
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        None
+    }
+}
+
+/// Many shards together read a recording a few times over at most.
+#[test]
+fn sentences_far_apart_are_read_without_those_between() {
+    with_recording(|recording| {
+        for n in [1, 2, 8, 9, 40, 100] {
+            let counted = Counted(recording, AtomicU64::new(0));
+            let kept: usize = (0..n).map(|first| numbers(&EveryNth { corpus: &counted, first, n }).len()).sum();
+            assert_eq!(kept as u64, N_SENTENCES);
+            let most = if n <= 8 { n } else { 1 };
+            assert!(counted.1.into_inner() <= most * N_SENTENCES, "{n} shards");
         }
     });
 }

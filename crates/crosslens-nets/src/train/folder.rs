@@ -286,9 +286,12 @@ impl RunFolder {
         Ok(metrics)
     }
 
-    /// Writes `checkpoint.safetensors` of a run that is configured like this.
+    /// Writes `checkpoint.safetensors` of a run that is configured like this. A model of before goes first, once the new
+    /// checkpoint lies on the disk: a kill never leaves a model older than the checkpoint, a full disk leaves both.
     pub fn write_checkpoint(&self, config: &RunConfig, network: &Network, progress: &Progress) -> Result<(), FolderError> {
-        self.write(CHECKPOINT_FILE, &checkpoint_bytes(config, network, progress))
+        let staged = self.stage(CHECKPOINT_FILE, &checkpoint_bytes(config, network, progress))?;
+        remove(&self.file(MODEL_FILE))?;
+        staged.persist().map_err(|source| FolderError::Io { action: "write", path: self.file(CHECKPOINT_FILE), source })
     }
 
     /// Reads `checkpoint.safetensors` of this network and this run. An older one does not say whose it is, and is taken.

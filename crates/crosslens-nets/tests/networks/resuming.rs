@@ -58,6 +58,28 @@ fn stopping_between_evaluations_changes_nothing() {
     assert_eq!(result(whole.path()).1.iter().map(|line| line.step).collect::<Vec<_>>(), [10, 20, 30, 40, 47]);
 }
 
+/// A kill between two checkpoints of a resumed run must not leave the weights it was stopped with the time before.
+#[test]
+fn a_run_that_goes_on_past_its_model_has_none_until_it_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kept = RunFolder::at(folder.path());
+    run(&config(), folder.path()).start(1, &mut stop_at(13)).expect("a run that stops");
+    let mut seen = Vec::new();
+    let mut look = |event: Event<'_>| {
+        let step = match event {
+            Event::Started { step, .. } | Event::Updated { step, .. } => step,
+            Event::Evaluated(line) => line.step,
+            _ => return Wish::GoOn,
+        };
+        seen.push((step, kept.holds_model()));
+        Wish::GoOn
+    };
+    run(&config(), folder.path()).resume(1, &mut look).expect("a run that ends");
+    assert_eq!(seen.first(), Some(&(13, true)), "what was stopped has its model until there is a checkpoint beyond it");
+    assert!(seen.iter().all(|&(step, has_model)| step <= 20 || !has_model), "{seen:?}");
+    assert!(seen.contains(&(20, false)) && kept.holds_model(), "{seen:?}");
+}
+
 #[test]
 fn a_run_stops_early_at_the_accuracy_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use crosslens_lab::analysis::explain::{Chosen, Explained, Options, Rank, Rerun, Streamed, Totals};
+use crosslens_lab::analysis::explain::{Chosen, Explained, OWN_AVERAGES, Options, Rank, Rerun, Streamed, Totals};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
 use crosslens_lab::{Attention, Choices, ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
 
@@ -185,6 +185,7 @@ pub(crate) fn open(path: &Path, choices: &Choices, self_attention: bool) -> Resu
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    arguments.keep_shares.as_deref().map_or(Ok(()), Totals::check_name)?;
     let (mut explained, description) = match opened(arguments)? {
         opened if !arguments.from_shares.is_empty() => explain_kept(arguments, &opened)?,
         Opened::Model(_) | Opened::Recording(_) if arguments.source.is_some() => {
@@ -319,7 +320,13 @@ fn explain_kept(arguments: &Arguments, opened: &Opened) -> Result<(Explained, De
     let Totals { first, second } = Totals::load_merged(&description, &given, &options, &arguments.from_shares)?;
     let streamed = Streamed { description: &description, options: &options };
     let mut explained = streamed.conclude(first, Some(&given), second)?;
-    explained.report.corpus.source = format!("{} parts that were explained before", arguments.from_shares.len());
+    explained.report.corpus.source = match arguments.from_shares.len() {
+        1 => "a part that was explained before".to_owned(),
+        n_parts => format!("{n_parts} parts that were explained before"),
+    };
+    if arguments.from_shares.len() > 1 {
+        explained.report.corpus.warnings.push(OWN_AVERAGES.into());
+    }
     Ok((explained, description))
 }
 

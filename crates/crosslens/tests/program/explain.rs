@@ -51,6 +51,17 @@ fn the_screen_shows_shares_rebuilt_attention_verdict_and_heatmaps() {
 }
 
 #[test]
+fn the_screen_shows_intervals_beside_the_shares() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tiny(folder);
+    let seen = text(&succeed(folder, &["explain", "run", "--samples", "50", "--bootstrap", "20", "--causal", "0"]).stdout);
+    let table: Vec<&str> = seen.lines().skip_while(|line| !line.contains("share of")).take(5).collect();
+    insta::assert_snapshot!("intervals", outline(&table.join("\n").replace('(', "( ").replace(')', " )")));
+    assert!(table[2..].iter().all(|line| line.chars().count() <= 84 && line.matches(" to ").count() == 3), "{table:#?}");
+}
+
+#[test]
 fn json_keeps_to_the_schema_and_is_what_is_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

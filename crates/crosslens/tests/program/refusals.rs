@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::common::{TINY, crosslens, metrics, run, shown, succeed};
+use super::common::{TINY, crosslens, metrics, run, shown, succeed, train};
 
 /// Snapshots what the program says, with paths that change from run to run made equal.
 fn snapshot(name: &str, folder: &Path, arguments: &[&str]) {
@@ -267,4 +267,22 @@ fn a_full_disk_is_named_and_leaves_nothing_half_written() {
     assert_eq!(std::fs::read(folder.join("run/checkpoint.safetensors")).expect("still there"), before, "the old checkpoint is untouched");
     let names: Vec<_> = std::fs::read_dir(folder.join("run")).expect("the run").map(|entry| entry.expect("an entry").file_name()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().starts_with('.')), "no temporary file is left: {names:?}");
+}
+
+/// `/dev/full` is a disk without room; a pipe whose reader has gone wants no more.
+#[cfg(target_os = "linux")]
+#[test]
+fn results_that_cannot_be_written_are_a_failure_unless_nobody_reads_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "1");
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    for arguments in [&["eval", "run", "--samples", "2"][..], &["explain", "run", "--samples", "2", "--causal", "0", "--json"]] {
+        let output = crosslens(folder, arguments).stdout(full()).output().expect("the program starts");
+        insta::assert_snapshot!("no room for results", shown(&output));
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = crosslens(folder, arguments).stdout(writer).output().expect("the program starts");
+        assert_eq!((output.status.code(), output.stderr.is_empty()), (Some(0), true), "{}", shown(&output));
+    }
 }

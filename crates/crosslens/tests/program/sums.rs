@@ -126,9 +126,12 @@ fn share_totals_of_parts_are_put_together() {
     assert_eq!(whole["corpus"]["pairs"], 40);
     assert_eq!(whole["sites"][0]["verdict"]["label"], "not rerun");
     assert!(whole["sites"][0]["shares"]["centred"].is_array());
+    assert_eq!(whole["corpus"]["source"], "2 parts that were explained before");
+    assert!(whole["corpus"]["warnings"][0].as_str().expect("a warning").contains("average attention of its own sentences"));
     // One part alone is what was reported when it was explained.
     let alone = explain(folder, &["run", "--components", sums, "--from-shares", "a.shares.jsonl"]);
     let before = explain(folder, &["run", "--samples", "20", "--seed", "1", "--components", sums, "--causal", "0"]);
+    assert_eq!((&alone["corpus"]["source"], alone["corpus"].get("warnings")), (&"a part that was explained before".into(), None));
     for what in ["shares", "by_step", "diagonal", "average_attention"] {
         assert_alike(&alone["sites"][0][what], &before["sites"][0][what], 1e-9, &[]);
     }
@@ -141,6 +144,11 @@ fn share_totals_of_parts_are_put_together() {
     assert!(exit == Some(1) && said.contains("a.shares.jsonl") && said.contains("the options"), "{said}");
     let (exit, said) = code(&["a.shares.jsonl", "a.shares.jsonl"]);
     assert!(exit == Some(2) && said.contains("given twice"), "{said}");
+    std::fs::copy(folder.join("a.shares.jsonl"), folder.join("c.shares.jsonl")).expect("writable");
+    std::fs::copy(folder.join("a.shares.sums.safetensors"), folder.join("c.shares.sums.safetensors")).expect("writable");
+    let (exit, said) = code(&["a.shares.jsonl", "b.shares.jsonl", "c.shares.jsonl"]);
+    assert!(exit == Some(1) && said.contains("`c.shares.jsonl` holds the sentences of `a.shares.jsonl`"), "{said}");
+    snapshot("keep shares under another name", folder, &["explain", "run", "--components", sums, "--keep-shares", "part.1"]);
     assert_eq!(code(&["a.shares.jsonl", "--samples", "3"]).0, Some(2));
     assert_eq!(code(&["not-there.shares.jsonl"]).0, Some(1));
 }

@@ -31,6 +31,15 @@ fn a_transformer_trains_resumes_and_is_explained_like_any_other() {
         ["cross", "encoder-self", "decoder-self"].map(|kind| sites.iter().filter(|site| site["kind"] == kind).count())
     };
     let all = ["--samples", "20", "--self-attention"];
+    let seen = shown(&succeed(folder, &[&["explain", "run", "--causal", "0"], &all[..]].concat()));
+    for (kind, side, fed) in [("cross", "source", "fed"), ("encoder-self", "source", "source"), ("decoder-self", "target", "fed")] {
+        let (_, site) = seen.split_once(&format!("{kind} attention")).unwrap_or_else(|| panic!("no {kind} attention: {seen}"));
+        let site = site.split_once(" attention, layer").map_or(site, |(site, _)| site);
+        for words in [&format!("variance along the {side}, %"), &format!("attend to; {side}: "), &format!(" {fed}  attention")] {
+            assert!(site.contains(words.as_str()), "{kind}: no `{words}` in {site}");
+        }
+        assert_eq!(site.contains("source step = "), kind == "cross" && site.contains("before the end look at"), "{site}");
+    }
     assert_eq!(kinds(&explain(folder, &[&["run", "--causal", "0"], &all[..]].concat())), [2, 2, 2]);
     succeed(folder, &[&["record", "run", "-o", "rec"], &all[..]].concat());
     assert_eq!(kinds(&explain(folder, &["rec"])), [2, 2, 2]);
