@@ -25,7 +25,7 @@ mod transcribing;
 mod translating;
 
 pub use aligner::{Aligner, SourceAndTarget};
-pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead};
+pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead, TokenWeights};
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use captioning::{CaptionError, Captioner};
 pub use explaining::{SentenceFileError, Sentences, explain_recording};
