@@ -244,7 +244,11 @@ impl PretrainedModel {
         refuse_blank("target", text)?;
         // A transcript begins with a space.
         let spaced = self.speech.as_ref().map(|_| format!(" {}", text.trim_start()));
-        let encoded = self.text.encode_target(spaced.as_deref().unwrap_or(text))?;
+        let mut encoded = self.text.encode_target(spaced.as_deref().unwrap_or(text))?;
+        if self.model().family() == "blip" && encoded.words.first() == Some(&None) {
+            // Where BERT's tokenizer puts `[CLS]`, BLIP has the token its decoder starts from.
+            encoded.remove_first();
+        }
         self.model().check_fed(&encoded.ids)?;
         Ok(encoded)
     }
