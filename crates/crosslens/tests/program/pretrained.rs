@@ -292,7 +292,9 @@ fn a_corpus_is_explained_head_by_head() {
 
     let heads = |more: &[&str]| succeed(folder, &[&["heads", "t5", "--corpus", "pairs.tsv", "--causal-samples", "10"], more].concat());
     let table = lines(&heads(&["--bootstrap", "0"]));
-    assert!(table[1].starts_with("head          label"), "{table:?}");
+    assert!(table[1].starts_with("head          label") && table[2].contains(" – "), "without resamples no interval: {table:?}");
+    let within = lines(&heads(&["--bootstrap", "20"]))[2].split_whitespace().nth(7).map(str::parse::<f64>);
+    assert!(matches!(within, Some(Ok(width)) if width > 0.0), "{within:?}");
     assert!(table[2].starts_with("cross 0.0") && table[9].starts_with("cross 1.3"), "{table:?}");
     assert!(table.last().expect("a sum").starts_with("8 heads: "), "{table:?}");
 
@@ -306,6 +308,11 @@ fn a_corpus_is_explained_head_by_head() {
         assert_eq!(line.split_whitespace().nth(2), head["label"].as_str(), "{line}");
         assert!(head["effect"]["uniform"].is_f64() && head["diagonal"].is_f64());
         assert_eq!(head["intervals"].as_array().map(Vec::len), Some(9), "{head}");
+        for (share, value) in head["shares"].as_object().expect("four shares") {
+            let [low, high] = [0, 1].map(|end| head["share_intervals"][share][end].as_f64().expect("an interval"));
+            let value = value.as_f64().expect("a share");
+            assert!(low < high && (low - 0.2..high + 0.2).contains(&value), "{share} {value}: {low} to {high}");
+        }
     }
     let all: Value = serde_json::from_str(&lines(&heads(&["--self-attention", "--bootstrap", "0", "--json"])).concat()).expect("JSON");
     assert_eq!(all["heads"].as_array().map(Vec::len), Some(24));
