@@ -8,6 +8,7 @@ use super::explain::{corpus_of_imported, open};
 use super::memory::state;
 use crate::failure::Failure;
 use crate::output;
+use crate::hub::Hub;
 use crate::progress::SentenceBar;
 
 /// Sums the states of a corpus: all that an explanation's components are fitted from.
@@ -17,7 +18,9 @@ use crate::progress::SentenceBar;
 pub(crate) struct Arguments {
     /// The folder of a run, a recording, or a model of another program.
     #[arg(value_name = "DIR|REC|MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Fresh sentences of the run's task, 1000 unless given; of a recording its first ones, all unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "corpus")]
     samples: Option<u64>,

@@ -6,6 +6,7 @@ use crosslens_lab::{Attention, ImportedModel, RecordOptions, Sentences, TrainedM
 use super::explain::corpus_of_imported;
 use crate::failure::Failure;
 use crate::output;
+use crate::hub::Hub;
 use crate::progress::SentenceBar;
 
 /// Sentences whose attention is kept unless all are.
@@ -17,7 +18,9 @@ const N_KEPT: u64 = 100;
 pub(crate) struct Arguments {
     /// The folder of a run, or a model of another program.
     #[arg(value_name = "DIR|MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Fresh sentences of the run's task to record.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,

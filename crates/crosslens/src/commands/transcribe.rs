@@ -13,6 +13,7 @@ use super::explain_files::Explaining;
 use super::report::counted;
 use crate::failure::Failure;
 use crate::progress::SecondBar;
+use crate::hub::Hub;
 use crate::{interrupt, output};
 
 /// Writes down what is said in sounds: WAV, FLAC, MP3 or Ogg Vorbis, of any length.
@@ -20,7 +21,9 @@ use crate::{interrupt, output};
 pub(crate) struct Arguments {
     /// The folder of a Whisper of Hugging Face's: config.json, weights and tokenizer.
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// The sounds.
     #[arg(value_name = "AUDIO", required = true)]
     audio: Vec<PathBuf>,

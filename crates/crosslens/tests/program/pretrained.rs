@@ -724,7 +724,10 @@ fn a_model_of_the_hub_is_fetched_only_where_that_is_asked_for() {
     assert!(String::from_utf8_lossy(&unasked.stderr).contains("--download"));
 
     let fetched = translate("some/tiny", &["--download"]);
-    assert_eq!((lines(&fetched), asked().trim_end()), (lines(&local), "download some/tiny --local-dir tiny.part"));
+    // Weights for other programs stay where they are.
+    let unread = ["*.h5", "*.msgpack", "*.onnx", "*.onnx_data", "*.ot", "*.tflite", "openvino*"].map(|kind| format!(" --exclude {kind}"));
+    let asked_for = format!("download some/tiny --local-dir tiny.part{}", unread.concat());
+    assert_eq!((lines(&fetched), asked().trim_end()), (lines(&local), asked_for.as_str()));
     assert!(folder.join("tiny/config.json").is_file() && !folder.join("tiny.part").exists());
     assert_eq!(lines(&translate("some/tiny", &["--download"])), lines(&local));
     assert_eq!(asked().lines().count(), 1, "what is there is not fetched again");
@@ -738,3 +741,25 @@ fn a_model_of_the_hub_is_fetched_only_where_that_is_asked_for() {
     assert_eq!(without.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&without.stderr).contains("there is no program `hf`"));
 }
+    // Whatever takes a model fetches one.
+    for (number, (command, more)) in [
+        (&["fit"][..], &["--corpus", "pairs.tsv", "-o", "x.stats.safetensors"][..]),
+        (&["record"], &["--corpus", "pairs.tsv", "-o", "recorded"]),
+        (&["compare", "t5"], &["--corpus", "pairs.tsv"]),
+        (&["report"], &["--corpus", "pairs.tsv", "--causal", "0"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("some/other{number}");
+        let arguments = [command, &[&id, "--download"], more].concat();
+        let output = crosslens(folder, &arguments).env("PATH", &path).output().expect("the program starts");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        assert!(asked().lines().last().is_some_and(|line| line.starts_with(&format!("download {id} "))), "{arguments:?}");
+    }
+    for command in [&["transcribe"][..], &["caption"], &["serve"]] {
+        let arguments = [command, &["some/gone", "x", "--download"]].concat();
+        let output = crosslens(folder, &arguments).env("PATH", &path).output().expect("the program starts");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("cannot fetch some/gone"), "{arguments:?}: {output:?}");
+    }
+
