@@ -285,6 +285,13 @@ impl PretrainedModel {
         self.model().write(&source.ids, how)?.into_iter().map(translation).collect()
     }
 
+    /// What it makes of each text, on the threads of `subject`, which is this model on them; the best first.
+    pub fn translate_all(&self, texts: &[&str], how: &Decoding, subject: &Subject) -> Vec<Result<Vec<Translation>, PretrainedModelError>> {
+        let mut answers: Vec<_> = texts.iter().map(|&text| (text, None)).collect();
+        subject.threads().for_each(&mut answers, |_, (text, answer)| *answer = Some(self.translate(text, how)));
+        answers.into_iter().filter_map(|(_, answer)| answer).collect()
+    }
+
     /// Where it reads files rather than text: how.
     pub(crate) fn senses(&self) -> Option<&Senses> {
         self.senses.as_ref()

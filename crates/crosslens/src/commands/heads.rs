@@ -141,13 +141,13 @@ pub(crate) fn explained(
     match opened {
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(corpus, path, command)?;
-            let sentences = model.sentences(corpus, options.n_threads)?;
+            let sentences = model.sentences(corpus, options.n_threads, &mut show)?;
             if sentences.len() < 2 {
                 let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
                 return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
             }
             sentences.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
-            let memory = state_for_imported(&model, &sentences, options);
+            let memory = bar.aside(|| state_for_imported(&model, &sentences, options));
             Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
         Opened::Model(model) => {

@@ -131,7 +131,7 @@ fn shown(path: &Path, options: &ShowOptions) -> Result<Shown, Failure> {
     match options.imported.open(path)? {
         Opened::Imported(model) => {
             let mut told = |sentences: &ImportedSentences| {
-                state_for_imported(&model, sentences, &options.explain);
+                bar.aside(|| state_for_imported(&model, sentences, &options.explain));
             };
             Ok(Shown::of_imported_at(path, &model, options, &mut told, &mut show)?)
         }
