@@ -60,7 +60,7 @@ impl HeadLabel {
 
     fn of(shares: &HeadShares) -> Self {
         // Shares of scores that do not vary are no numbers.
-        if ![shares.positional, shares.token, shares.sink, shares.residual].iter().all(|share| share.is_finite()) {
+        if !shares.parts().iter().all(|share| share.is_finite()) {
             return Self::Unknown;
         }
         let rules = [
@@ -84,6 +84,36 @@ pub struct HeadShares {
     pub sink: f64,
     /// All terms with a residual, on either side.
     pub residual: f64,
+}
+
+impl HeadShares {
+    /// From the nine centred shares, row by row, that of the bias of positions, and what of the first row comes from the mean query.
+    pub(crate) fn of(centred: &[f64; 9], position_bias: f64, query_mean: &[f64]) -> Self {
+        Self {
+            positional: centred[0] - query_mean.first().copied().unwrap_or(0.0) + position_bias,
+            token: centred[4],
+            sink: query_mean.iter().sum(),
+            residual: centred[6..].iter().sum::<f64>() + centred[2] + centred[5],
+        }
+    }
+
+    /// Positional, token, sink, residual.
+    pub(crate) fn parts(&self) -> [f64; 4] {
+        [self.positional, self.token, self.sink, self.residual]
+    }
+}
+
+/// 95 % intervals of what the rules look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeadIntervals {
+    /// Of [`HeadShares::positional`].
+    pub positional: [f64; 2],
+    /// Of [`HeadShares::token`].
+    pub token: [f64; 2],
+    /// Of [`HeadShares::sink`].
+    pub sink: [f64; 2],
+    /// Of [`HeadShares::residual`].
+    pub residual: [f64; 2],
 }
 
 /// What it does to the model to change one head.
@@ -112,6 +142,9 @@ pub struct Head {
     pub label: HeadLabel,
     /// By what the label was chosen.
     pub shares: HeadShares,
+    /// 95 % intervals of these; null if not asked for, or where there are no shares.
+    #[serde(default)]
+    pub share_intervals: Option<HeadIntervals>,
     /// 95 % intervals of the centred shares, piece by piece; null if not asked for.
     pub intervals: Option<Vec<[f64; 2]>>,
     /// Entropy of a row over that of a uniform one.
@@ -145,6 +178,7 @@ impl Head {
             head: site.head,
             label,
             shares: shares.unwrap_or_default(),
+            share_intervals: shares.and_then(|_| head_intervals(site)),
             intervals: site.intervals.as_ref().and_then(|intervals| intervals.shares.get("centred").cloned()),
             entropy: site.entropy,
             agreement: site.rebuilt.get(name).map_or(0.0, |rebuilt| rebuilt.argmax),
@@ -152,6 +186,22 @@ impl Head {
             monotone: site.monotone,
             effect: effect(),
             verdict: site.verdict.label.clone(),
+        }
+    }
+
+    /// The interval of the share that decided the label: the one it names, of a mixed head the largest.
+    pub fn deciding_interval(&self) -> Option<[f64; 2]> {
+        let HeadIntervals { positional, token, sink, residual } = self.share_intervals?;
+        match self.label {
+            HeadLabel::Positional => Some(positional),
+            HeadLabel::TokenMatching => Some(token),
+            HeadLabel::Sink => Some(sink),
+            HeadLabel::Residual => Some(residual),
+            HeadLabel::Unknown => None,
+            HeadLabel::Mixed => {
+                let by_share = self.shares.parts().into_iter().zip([positional, token, sink, residual]);
+                by_share.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, interval)| interval)
+            }
         }
     }
 
@@ -166,12 +216,17 @@ impl Head {
 fn head_shares(site: &SiteReport) -> Option<HeadShares> {
     let shares = site.shares.as_ref()?;
     let table = shares.tables.get("centred")?;
-    let residual = table[2].iter().sum::<f64>() + table[0][2] + table[1][2];
-    let sink = shares.query_mean.iter().sum();
-    let positional = table[0][0] - shares.query_mean.first().copied().unwrap_or(0.0) + shares.position_bias;
     // Shares sum to 1 by construction, unless no score varies: then all of them are 0.
     let total = table.iter().flatten().sum::<f64>() + shares.position_bias;
-    ((total - 1.0).abs() < WHOLE).then_some(HeadShares { positional, token: table[1][1], sink, residual })
+    let [[a, b, c], [d, e, f], [g, h, i]] = *table;
+    ((total - 1.0).abs() < WHOLE).then(|| HeadShares::of(&[a, b, c, d, e, f, g, h, i], shares.position_bias, &shares.query_mean))
+}
+
+fn head_intervals(site: &SiteReport) -> Option<HeadIntervals> {
+    match site.intervals.as_ref()?.shares.get("head_shares")?[..] {
+        [positional, token, sink, residual] => Some(HeadIntervals { positional, token, sink, residual }),
+        _ => None,
+    }
 }
 
 /// One head in two models.
@@ -192,9 +247,8 @@ impl HeadChange {
         if !before.iter().map(place).eq(after.iter().map(place)) {
             return None;
         }
-        let parts = |shares: &HeadShares| [shares.positional, shares.token, shares.sink, shares.residual];
         let change = |(before, after): (&Head, &Head)| {
-            let differences = parts(&before.shares).into_iter().zip(parts(&after.shares)).map(|(a, b)| (a - b).abs());
+            let differences = before.shares.parts().into_iter().zip(after.shares.parts()).map(|(a, b)| (a - b).abs());
             Self { before: before.clone(), after: after.clone(), moved: differences.sum::<f64>() / 2.0 }
         };
         let mut changes: Vec<Self> = before.iter().zip(after).map(change).collect();
@@ -228,5 +282,13 @@ mod tests {
         // A part can explain more than all of it where another works against it.
         assert_eq!(of(-0.2, 0.6, 0.6, 0.0), HeadLabel::Sink);
         assert_eq!(of(f64::NAN, 0.0, 0.0, 0.0), HeadLabel::Unknown);
+    }
+
+    /// Nine shares that sum to 1 with a bias of 0.05; of the first row 0.1 and 0.02 come from the mean query.
+    #[test]
+    fn shares_are_summed_from_the_terms() {
+        let shares = HeadShares::of(&[0.3, 0.1, 0.05, 0.0, 0.2, 0.05, 0.1, 0.05, 0.1], 0.05, &[0.1, 0.02, 0.0]);
+        let expected = [0.25, 0.2, 0.12, 0.35];
+        assert!(shares.parts().iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12), "{shares:?}");
     }
 }

@@ -1,17 +1,16 @@
 //! Pairs of sentences from a file of lines, source and target separated by a tab, words by blanks.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::corpus::{CorpusError, Line, Lines};
 use crate::{Pair, Token, Vocabulary};
 
 /// Longest line that is read, in bytes.
-const MAX_LINE: u64 = 1 << 20;
+const MAX_LINE: usize = 1 << 20;
 /// Most pairs that are held.
 const MAX_PAIRS: usize = 1 << 22;
 /// Most lines that are read, empty ones among them.
-const MAX_LINES: usize = 1 << 24;
+const MAX_LINES: u64 = 1 << 24;
 
 /// Why a file of pairs cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -31,16 +30,28 @@ pub enum TsvError {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
-        line: usize,
+        line: u64,
         /// What is wrong with it.
         what: String,
     },
+    /// No file of lines: a device, damaged gzip, UTF-16.
+    #[error(transparent)]
+    Corpus(CorpusError),
     /// No pair at all.
     #[error("`{path}` holds no pair")]
     Empty {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl From<CorpusError> for TsvError {
+    fn from(error: CorpusError) -> Self {
+        match error {
+            CorpusError::Io { path, source } => Self::Io { path, source },
+            other => Self::Corpus(other),
+        }
+    }
 }
 
 /// One side of a corpus: its words and the token that ends its sentences, which is added where it is missing.
@@ -82,32 +93,24 @@ pub fn read_pairs(path: &Path, source: Words<'_>, target: Words<'_>) -> Result<V
     })
 }
 
-/// What `parse` makes of each line, without its end; empty lines are passed over. What it says is wrong is said with file and line.
+/// What `parse` makes of each line, without its end; empty lines are passed over. What it says is wrong is said with file and line. Lines
+/// are read as those of a [corpus](crate::corpus) are: unpacked where they begin as gzip does, without a mark before the first.
 ///
 /// Memory: one line of a megabyte, and what is made of four million; more lines than sixteen million are refused, empty as they may be.
 pub fn read_lines<T>(path: &Path, parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TsvError> {
     read_some_lines(path, MAX_LINES, parse)
 }
 
-fn read_some_lines<T>(path: &Path, max_lines: usize, mut parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TsvError> {
-    let unreadable = |source| TsvError::Io { path: path.to_owned(), source };
-    let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
+fn read_some_lines<T>(path: &Path, max_lines: u64, mut parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TsvError> {
+    let mut lines = Lines::open(path, MAX_LINE)?;
     let mut parsed = Vec::new();
-    let mut line = Vec::new();
-    for number in 1.. {
+    while let Some((number, line)) = lines.next_line()? {
         let wrong = |what: String| TsvError::Line { path: path.to_owned(), line: number, what };
-        line.clear();
-        let n_read = reader.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line).map_err(unreadable)?;
-        if n_read == 0 {
-            break;
-        }
-        if n_read as u64 > MAX_LINE {
-            return Err(wrong(format!("it is longer than {MAX_LINE} bytes")));
-        }
+        let Line::Bytes(bytes) = line else { return Err(wrong(format!("it is longer than {MAX_LINE} bytes"))) };
         if number > max_lines {
             return Err(wrong(format!("there are more than {max_lines} lines")));
         }
-        let text = std::str::from_utf8(&line).map_err(|_| wrong("it is not UTF-8".into()))?.trim_end_matches(['\r', '\n']);
+        let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".into()))?;
         if text.trim().is_empty() {
             continue;
         }
@@ -136,6 +139,18 @@ mod tests {
     fn lines_become_pairs_and_ends_are_added() {
         let pairs = read(b"a b\tb\r\n\nb <eos>\ta a\n").expect("two pairs");
         assert_eq!(pairs, [Pair::new(vec![0, 1, 2], vec![1, 2]), Pair::new(vec![1, 2], vec![0, 0, 2])]);
+    }
+
+    /// A mark before the first line, lines that end with a lone return, and gzip.
+    #[test]
+    fn files_of_other_programs_are_read() {
+        let expected = [Pair::new(vec![0, 2], vec![1, 2]), Pair::new(vec![1, 2], vec![0, 2])];
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, b"a\tb\nb\ta\n").expect("into memory");
+        for text in [&b"\xef\xbb\xbfa\tb\nb\ta\n"[..], b"a\tb\rb\ta\r", &packed.finish().expect("into memory")] {
+            assert_eq!(read(text).expect("two pairs"), expected);
+        }
+        assert!(read(b"\xff\xfea\0\t\0").expect_err("UTF-16").contains("iconv"));
     }
 
     #[test]

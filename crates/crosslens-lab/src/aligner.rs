@@ -56,7 +56,7 @@ impl Aligner {
     ) -> Result<Vec<RatedHead>, AlignError> {
         let encoded = self.encode_all(pairs)?;
         check_gold(gold, &encoded)?;
-        let options = AlignOptions { heads: AlignHeads::Auto, row: Row::Predicting, threshold: None, n_threads };
+        let options = AlignOptions { heads: AlignHeads::Auto, row: Row::Predicting, threshold: None, keeps_weights: false, n_threads };
         let mut told = |done| progress(done, pairs.len() as u64);
         rate(self.subject(n_threads)?.as_ref(), &encoded, Some(gold), &options, |_| true, &mut told)
     }

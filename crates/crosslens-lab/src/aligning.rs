@@ -3,12 +3,10 @@
 use crosslens_analysis::align::{
     AlignmentTally, Gold, Links, Row, SoftAlignment, SoftAlignmentError, SoftText, WordError, WordOf, nematus_block,
 };
-use crosslens_analysis::{Fed, Pair, RecordError, Recordable};
+use crosslens_analysis::explain::batch_size;
+use crosslens_analysis::{Description, Fed, Pair, RecordError, Recordable};
 
 use crate::{AttendError, PretrainedModelError};
-
-/// Sentences that are run at a time.
-const BATCH: usize = 64;
 
 /// Which heads' attention is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +27,8 @@ pub struct AlignOptions {
     pub row: Row,
     /// Links every source word with this much weight or more; without, each target word with the source word of most weight.
     pub threshold: Option<f64>,
+    /// Whether the weights between tokens are kept beside the links: of a large corpus they take much memory.
+    pub keeps_weights: bool,
     /// Threads; 0 for one per core.
     pub n_threads: usize,
 }
@@ -94,7 +94,14 @@ pub enum AlignError {
 pub struct AlignedSentence {
     /// Between words.
     pub links: Links,
-    /// Between tokens, `[target, source]`.
+    /// Between tokens, where they are kept.
+    pub weights: Option<TokenWeights>,
+}
+
+/// What the tokens of one sentence have to do with each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenWeights {
+    /// `[target, source]`.
     pub soft: SoftAlignment,
     /// Source tokens.
     pub source: Vec<String>,
@@ -104,8 +111,8 @@ pub struct AlignedSentence {
     pub has_end: [bool; 2],
 }
 
-impl AlignedSentence {
-    /// The weights between tokens as [Nematus writes them](nematus_block), which gives every sentence an end: one that has none gets an end
+impl TokenWeights {
+    /// The weights as [Nematus writes them](nematus_block), which gives every sentence an end: one that has none gets an end
     /// of no weight.
     pub fn soft_text(&self, number: usize) -> Result<String, SoftAlignmentError> {
         let [source, target] = [(&self.source, self.has_end[0]), (&self.target, self.has_end[1])]
@@ -218,9 +225,12 @@ pub(crate) fn align(
         {
             tally.add(&links, &gold[number]);
         }
-        let Encoded { source, target, .. } = &encoded[number];
-        let has_end = [source.has_end, target.has_end];
-        sentences.push(AlignedSentence { links, soft, source: source.tokens.clone(), target: target.tokens.clone(), has_end });
+        let weights = options.keeps_weights.then(|| {
+            let Encoded { source, target, .. } = &encoded[number];
+            let has_end = [source.has_end, target.has_end];
+            TokenWeights { soft, source: source.tokens.clone(), target: target.tokens.clone(), has_end }
+        });
+        sentences.push(AlignedSentence { links, weights });
         progress(all - encoded.len() as u64 + number as u64 + 1, all);
         Ok(())
     })?;
@@ -244,16 +254,23 @@ pub(crate) fn check_gold(gold: &[Gold], encoded: &[Encoded]) -> Result<(), Align
     Err(AlignError::OtherGold { gold: gold.len(), sentences: encoded.len() })
 }
 
+/// Sentences that are run at a time: of long ones few, since every head's attention of all of them is there at once.
+fn n_in_hand(description: &Description, encoded: &[Encoded]) -> usize {
+    let longest = |of: fn(&Pair) -> usize| encoded.iter().map(|sentence| of(&sentence.pair)).max().unwrap_or(0);
+    batch_size(description, longest(|pair| pair.source.len()), longest(|pair| pair.target.len())) as usize
+}
+
 /// Hands over the attention of each sentence, by site.
 fn for_each_attention(
     subject: &dyn Recordable,
     encoded: &[Encoded],
     mut take: impl FnMut(usize, &[Vec<f32>]) -> Result<(), AlignError>,
 ) -> Result<(), AlignError> {
-    for (batch, sentences) in encoded.chunks(BATCH).enumerate() {
+    let size = n_in_hand(subject.description(), encoded);
+    for (batch, sentences) in encoded.chunks(size).enumerate() {
         let pairs: Vec<Pair> = sentences.iter().map(|sentence| sentence.pair.clone()).collect();
         for (place, recorded) in subject.record(&pairs, Fed::Target)?.iter().enumerate() {
-            take(batch * BATCH + place, &recorded.attention)?;
+            take(batch * size + place, &recorded.attention)?;
         }
     }
     Ok(())
@@ -302,4 +319,43 @@ pub(crate) fn rate(
         None => b.monotone.total_cmp(&a.monotone),
     });
     Ok(rated)
+}
+
+#[cfg(test)]
+mod tests {
+    use crosslens_analysis::{ScoreMap, Side, Site, SiteKind, Stream, Visible, Words};
+
+    use super::*;
+
+    fn sentence(n_source: usize, n_target: usize) -> Encoded {
+        let side = || EncodedSide { tokens: Vec::new(), words: WordOf::new(Vec::new()).expect("no words"), has_end: false };
+        Encoded { pair: Pair::new(vec![0; n_source], vec![0; n_target]), source: side(), target: side() }
+    }
+
+    /// The attention of 64 pairs of 1000 tokens at 96 heads would take 25 GB, of which one sentence has 384 MB.
+    #[test]
+    fn of_long_sentences_few_are_in_hand() {
+        let stream = |side| Stream { name: "some".into(), side, consumed: crosslens_analysis::Consumed::Current, d: 1 };
+        let site = Site {
+            kind: SiteKind::Cross,
+            layer: 0,
+            head: 0,
+            query: 1,
+            key: 0,
+            map: ScoreMap::Dot { scale: 1.0 },
+            visible: Visible::All,
+            value: None,
+        };
+        let description = Description {
+            model: String::new(),
+            model_hash: String::new(),
+            source: Words::default(),
+            target: Words::default(),
+            streams: vec![stream(Side::Source), stream(Side::Target)],
+            sites: vec![site; 96],
+            readout: None,
+        };
+        assert_eq!(n_in_hand(&description, &[sentence(20, 20), sentence(1000, 1000)]), 1);
+        assert_eq!(n_in_hand(&description, &[sentence(20, 20)]), 64);
+    }
 }

@@ -90,8 +90,10 @@ impl Sentences {
 
     /// How long they are and how many different tokens they have.
     pub fn extent(&self, model: &TrainedModel) -> Extent {
-        let pairs: Vec<Pair> = (0..self.len()).map(|number| self.pair(model, number)).collect();
-        Extent::of(pairs.iter())
+        match self {
+            Self::Listed(pairs) => Extent::of(pairs.iter()).keeping(pairs.iter()),
+            Self::Task { .. } => Extent::of((0..self.len()).map(|number| self.pair(model, number)).collect::<Vec<Pair>>().iter()),
+        }
     }
 
     /// Whether there are none.

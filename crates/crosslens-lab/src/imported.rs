@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{
-    Corpus, CorpusError, EveryNth, ExplainError, Explained, Extent, First, Live, Options, Progress, Samples, batch_size, explain,
+    Corpus, CorpusError, EveryNth, ExplainError, Explained, Extent, First, Live, Options, Phase, Progress, Samples, batch_size, explain,
 };
 use crosslens_analysis::report::CorpusReport;
-use crosslens_analysis::tsv::{TsvError, read_lines};
 use crosslens_analysis::{
     Attended, Description, Fed, Pair, RecordError, Recordable, Recorded, Side, SiteKind, Stats, Sums, Token, Untouched, Wishes,
 };
@@ -16,6 +15,7 @@ use crosslens_nets::train::RunFolder;
 
 use crate::attending::{fitted, record_one};
 use crate::explaining::{CONTROL_SENTENCES, add_control};
+use crate::listed::{ListedError, read_listed};
 use crate::pretrained::ReadSource;
 use crate::recording::record_corpus;
 use crate::signals::{Senses, SignalError};
@@ -30,7 +30,7 @@ use crate::{
 pub enum SentencesError {
     /// The file cannot be read.
     #[error(transparent)]
-    File(#[from] TsvError),
+    File(#[from] ListedError),
     /// What the model writes by itself cannot be had.
     #[error("the sentences cannot be run")]
     Record(#[from] RecordError),
@@ -86,7 +86,7 @@ impl ImportedSentences {
 
     /// How long they are and how many different tokens they have, for the model they were read by.
     pub fn extent(&self, description: &Description) -> Extent {
-        Extent::in_batches(self.pairs.iter(), self.batch_size(description))
+        Extent::in_batches(self.pairs.iter(), self.batch_size(description)).keeping(self.pairs.iter())
     }
 
     /// How many are in hand at a time.
@@ -105,6 +105,9 @@ impl ImportedSentences {
         self
     }
 }
+
+/// Sources that a model writes the targets of before it says how far it is.
+const WRITTEN_AT_ONCE: usize = 64;
 
 /// Sources, each perhaps with a target.
 type Lines<S> = Vec<(S, Option<Vec<Token>>)>;
@@ -224,27 +227,39 @@ impl ImportedModel {
         }
     }
 
-    /// Reads a file of sentences, one a line: a source, or a source and a target separated by a tab.
+    /// Reads a file of sentences, one a line: a source, or a source and a target separated by a tab; or any other corpus that networks are
+    /// trained on. `progress` hears how many targets that are not given the model has written.
     ///
     /// Where sources are sounds or pictures, a line names a file, from where the list lies; a folder stands for all such files in it.
-    pub fn sentences(&self, path: &Path, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
-        self.first_sentences(path, u64::MAX, n_threads)
+    pub fn sentences(
+        &self,
+        path: &Path,
+        n_threads: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<ImportedSentences, SentencesError> {
+        self.first_sentences(path, u64::MAX, n_threads, progress)
     }
 
     /// The same, but only the first so many of them.
-    pub fn first_sentences(&self, path: &Path, most: u64, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
+    pub fn first_sentences(
+        &self,
+        path: &Path,
+        most: u64,
+        n_threads: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<ImportedSentences, SentencesError> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         match self {
             Self::Pretrained(model) if model.senses().is_some() => {
                 let (lines, files) = self.listed_files(model, path, most)?;
-                Ok(ImportedSentences { files, ..self.with_targets(lines, n_threads)? })
+                Ok(ImportedSentences { files, ..self.with_targets(lines, n_threads, progress)? })
             }
             _ => {
                 let read = |source: &str| self.source(source).map_err(|error| error.to_string());
                 let mut lines = self.lines(path, read)?;
                 lines.truncate(most);
                 let read = |(tokens, target)| (ReadSource::text(tokens), target);
-                self.with_targets(lines.into_iter().map(read).collect(), n_threads)
+                self.with_targets(lines.into_iter().map(read).collect(), n_threads, progress)
             }
         }
     }
@@ -264,29 +279,37 @@ impl ImportedModel {
         Ok((read.into_iter().zip(targets).collect(), files))
     }
 
-    /// The sentences of one shard of a file of texts, and how many the file holds. Of the others nothing but the number of lines is read.
-    pub fn sentences_of_shard(&self, path: &Path, shard: Shard, n_threads: usize) -> Result<(ImportedSentences, u64), SentencesError> {
+    /// The sentences of one shard of a corpus, and how many the whole holds. Of the others nothing but their number is read.
+    pub fn sentences_of_shard(
+        &self,
+        path: &Path,
+        shard: Shard,
+        n_threads: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(ImportedSentences, u64), SentencesError> {
         let mut n_lines = 0;
-        let lines = read_lines(path, |line| {
+        let lines = read_listed(path, |source, target| {
             n_lines += 1;
             let read = |source: &str| self.read_source(source).map_err(|error| error.to_string());
-            if shard.holds(n_lines - 1) { self.line(line, &read).map(Some) } else { Ok(None) }
+            if shard.holds(n_lines - 1) { self.line(source, target, &read).map(Some) } else { Ok(None) }
         })?;
-        Ok((self.with_targets(lines.into_iter().flatten().collect(), n_threads)?, n_lines))
+        Ok((self.with_targets(lines.into_iter().flatten().collect(), n_threads, progress)?, n_lines))
     }
 
     /// The lines of a file, each a source and perhaps a target.
-    fn lines<S>(&self, path: &Path, source_of: impl Fn(&str) -> Result<S, String>) -> Result<Lines<S>, TsvError> {
-        read_lines(path, |line| self.line(line, &source_of))
+    fn lines<S>(&self, path: &Path, source_of: impl Fn(&str) -> Result<S, String>) -> Result<Lines<S>, ListedError> {
+        read_listed(path, |source, target| self.line(source, target, &source_of))
     }
 
-    fn line<S>(&self, line: &str, source_of: &impl Fn(&str) -> Result<S, String>) -> Result<(S, Option<Vec<Token>>), String> {
-        let halves = line.split_once('\t').or_else(|| line.split_once(" ||| "));
-        let (source, target) = halves.map_or((line, None), |(source, target)| (source, Some(target)));
-        if source.trim().is_empty() {
+    fn line<S>(
+        &self,
+        source: &str,
+        target: Option<&str>,
+        source_of: &impl Fn(&str) -> Result<S, String>,
+    ) -> Result<(S, Option<Vec<Token>>), String> {
+        if source.is_empty() {
             return Err("the source is empty".to_owned());
         }
-        let target = target.filter(|target| !target.trim().is_empty());
         let target = target.map(|target| self.target(target)).transpose().map_err(|error| error.to_string())?;
         Ok((source_of(source)?, target))
     }
@@ -326,16 +349,31 @@ impl ImportedModel {
     pub fn sentence(&self, source: &str, target: Option<&str>, n_threads: usize) -> Result<ImportedSentences, AttendError> {
         let target = target.map(|target| self.target(target)).transpose()?;
         let files = if self.reads_files() { vec![PathBuf::from(source)] } else { Vec::new() };
-        let sentences = self.with_targets(vec![(self.read_source(source)?, target)], n_threads).map_err(Box::new)?;
+        let sentences = self.with_targets(vec![(self.read_source(source)?, target)], n_threads, &mut |_| ()).map_err(Box::new)?;
         Ok(ImportedSentences { files, ..sentences })
     }
 
-    /// Where there is no target, the model writes one.
-    fn with_targets(&self, lines: Lines<ReadSource>, n_threads: usize) -> Result<ImportedSentences, SentencesError> {
+    /// Where there is no target, the model writes one: a few sources at a time, so that it can be told how far that is.
+    fn with_targets(
+        &self,
+        lines: Lines<ReadSource>,
+        n_threads: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<ImportedSentences, SentencesError> {
         let told = lines.iter().map(|(_, target)| target.is_some()).collect();
         let warnings = lines.iter().filter_map(|(source, _)| source.warning.clone()).collect();
         let untold: Vec<ReadSource> = lines.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.clone()).collect();
-        let mut written = self.write(&untold, usize::MAX, n_threads)?.into_iter();
+        let total = untold.len() as u64;
+        let mut tell = |done: usize| progress(Progress { phase: Phase::Writing, done: done as u64, total });
+        let mut written = Vec::with_capacity(untold.len());
+        for sources in untold.chunks(WRITTEN_AT_ONCE) {
+            if written.is_empty() {
+                tell(0);
+            }
+            written.extend(self.write(sources, usize::MAX, n_threads)?);
+            tell(written.len());
+        }
+        let mut written = written.into_iter();
         let mut pair = |(source, target): (ReadSource, Option<Vec<Token>>)| {
             let target = match (self, target) {
                 (Self::Pretrained(model), Some(target)) => model.prompted(&source, target)?,

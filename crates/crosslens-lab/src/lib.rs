@@ -11,6 +11,7 @@ mod fitting;
 mod imported;
 mod in_words;
 mod judging;
+mod listed;
 mod live;
 mod model;
 mod pretrained;
@@ -25,7 +26,7 @@ mod transcribing;
 mod translating;
 
 pub use aligner::{Aligner, SourceAndTarget};
-pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead};
+pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead, TokenWeights};
 pub use attending::{AttendError, AttendOptions, Sentence};
 pub use captioning::{CaptionError, Captioner};
 pub use explaining::{SentenceFileError, Sentences, explain_recording};
@@ -33,6 +34,7 @@ pub use fitting::{Shard, fit_recording};
 pub use imported::{Attention, ImportedModel, ImportedSentences, SentencesError};
 pub use in_words::in_words;
 pub use judging::TextQuality;
+pub use listed::ListedError;
 pub use live::{Answer, Asked, Feeds, FileKind, LiveError, LiveModel, Rerun, Spelled, Taken, WordsOf};
 pub use model::{OpenError, Opened, TrainedModel};
 pub use pretrained::{Choices, LanguageChoice, PretrainedModel, PretrainedModelError, Translation};
@@ -45,4 +47,4 @@ pub use translating::{MAX_SOURCE_TOKENS, WriteError, Writing, Written, save_atte
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, search, tasks, text, train};
-pub use crosslens_pretrained::{Decoding, EarlyStopping, PretrainedError, Sampling, speech};
+pub use crosslens_pretrained::{Decoding, EarlyStopping, PretrainedError, Sampling, Subject as PretrainedSubject, speech};

@@ -244,7 +244,11 @@ impl PretrainedModel {
         refuse_blank("target", text)?;
         // A transcript begins with a space.
         let spaced = self.speech.as_ref().map(|_| format!(" {}", text.trim_start()));
-        let encoded = self.text.encode_target(spaced.as_deref().unwrap_or(text))?;
+        let mut encoded = self.text.encode_target(spaced.as_deref().unwrap_or(text))?;
+        if self.model().family() == "blip" && encoded.words.first() == Some(&None) {
+            // Where BERT's tokenizer puts `[CLS]`, BLIP has the token its decoder starts from.
+            encoded.remove_first();
+        }
         self.model().check_fed(&encoded.ids)?;
         Ok(encoded)
     }
@@ -279,6 +283,13 @@ impl PretrainedModel {
             Ok(Translation { text: self.text.decode(&tokens)?, tokens, score })
         };
         self.model().write(&source.ids, how)?.into_iter().map(translation).collect()
+    }
+
+    /// What it makes of each text, on the threads of `subject`, which is this model on them; the best first.
+    pub fn translate_all(&self, texts: &[&str], how: &Decoding, subject: &Subject) -> Vec<Result<Vec<Translation>, PretrainedModelError>> {
+        let mut answers: Vec<_> = texts.iter().map(|&text| (text, None)).collect();
+        subject.threads().for_each(&mut answers, |_, (text, answer)| *answer = Some(self.translate(text, how)));
+        answers.into_iter().filter_map(|(_, answer)| answer).collect()
     }
 
     /// Where it reads files rather than text: how.

@@ -101,9 +101,15 @@ impl ImportedOptions {
         Opened::open(path)
     }
 
-    /// The first so many sentences, where a corpus is given.
-    pub fn sentences(&self, model: &ImportedModel, most: u64, n_threads: usize) -> Result<Option<ImportedSentences>, SentencesError> {
-        self.corpus.as_deref().map(|corpus| model.first_sentences(corpus, most, n_threads)).transpose()
+    /// The first so many sentences, where a corpus is given; `progress` hears how many targets the model has written for them.
+    pub fn sentences(
+        &self,
+        model: &ImportedModel,
+        most: u64,
+        n_threads: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Option<ImportedSentences>, SentencesError> {
+        self.corpus.as_deref().map(|corpus| model.first_sentences(corpus, most, n_threads, progress)).transpose()
     }
 
     /// The sums, where they are given, which must be those of the model at `path`.
@@ -174,7 +180,7 @@ impl Shown {
         told: &mut dyn FnMut(&ImportedSentences),
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, ShowError> {
-        let sentences = options.imported.sentences(model, options.n_sentences, options.explain.n_threads)?;
+        let sentences = options.imported.sentences(model, options.n_sentences, options.explain.n_threads, progress)?;
         let sentences = sentences.ok_or_else(|| ShowError::NoSentences { path: path.to_owned() })?;
         let sums = options.imported.sums(model, path)?;
         told(&sentences);

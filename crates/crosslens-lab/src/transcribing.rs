@@ -41,6 +41,11 @@ impl SpeechModel {
         Speech::open(path).map(Self)
     }
 
+    /// Takes the times of words from these heads, each a layer and a head.
+    pub fn align_by(&mut self, heads: &[(usize, usize)]) -> Result<(), SpeechError> {
+        self.0.align_by(heads)
+    }
+
     /// The model.
     pub fn speech(&self) -> &Speech {
         &self.0

@@ -1,15 +1,21 @@
-//! Where the tensors of a `pytorch_model.bin` lie: a zip archive of a pickled dictionary and, stored as they are, the numbers.
+//! Where the tensors of a `pytorch_model.bin` lie: a pickled dictionary and, stored as they are, the numbers, in a zip archive or, as
+//! PyTorch wrote them before version 1.6, one after the other.
 //!
 //! A pickle is a program. Of its instructions only those are followed that put a dictionary of tensors together, and what it would call is
 //! noted, never called. Every object has one place in a list, so that a pickle that names an object a thousand times, or puts one into the
 //! other a million deep, costs no more than its bytes.
 
+mod archive;
+mod legacy;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{Read, Seek, SeekFrom};
 
 use safetensors::Dtype;
-use zip::{CompressionMethod, ZipArchive};
+
+use archive::Archive;
+use legacy::Legacy;
 
 /// Longest pickle that is read: one of two thousand tensors has a third of a million bytes.
 const MAX_PICKLE_BYTES: u64 = 4 << 20;
@@ -26,7 +32,7 @@ pub(crate) struct Pickled {
 /// Why a file is not read: what is wrong with it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PickleError {
-    /// It is no such archive, or damaged.
+    /// It is neither of the two forms, or damaged.
     Damaged(String),
     /// A tensor of numbers that are no weights.
     Dtype { name: String, found: String },
@@ -38,102 +44,47 @@ impl From<String> for PickleError {
     }
 }
 
+/// First byte and size in bytes of what lies in a file.
+type Place = (u64, u64);
+
 /// Finds the tensors of a file by name.
 pub(crate) fn tensors(file: &File) -> Result<BTreeMap<String, Pickled>, PickleError> {
+    if Legacy::is_in(file)? {
+        let legacy = Legacy::open(file)?;
+        return placed(&Machine::run(legacy.pickle())?.0, |storage| legacy.place(storage));
+    }
     let archive = Archive::open(file)?;
-    let pickle = archive.pickle()?;
-    let machine = Machine::run(&pickle)?;
-    let mut found = BTreeMap::new();
-    for (name, tensor) in machine.tensors()? {
-        found.insert(name.to_owned(), archive.place(name, &tensor)?);
-    }
-    Ok(found)
+    placed(&Machine::run(&archive.pickle()?)?.0, |storage| archive.place(&format!("data/{storage}")))
 }
 
-/// The archive: where the bytes of each entry lie.
-struct Archive<'f> {
-    file: &'f File,
-    /// First byte and size of the entries that are stored as they are.
-    entries: HashMap<String, (u64, u64)>,
-    /// What comes before `data.pkl`.
-    root: String,
+/// The tensors that a pickle made, and where they are by where their storages are.
+fn placed(machine: &Machine<'_>, storage: impl Fn(&str) -> Option<Place>) -> Result<BTreeMap<String, Pickled>, PickleError> {
+    let tensors = machine.tensors()?.into_iter();
+    tensors.map(|(name, tensor)| Ok((name.to_owned(), tensor.placed(name, storage(tensor.storage))?))).collect()
 }
 
-impl<'f> Archive<'f> {
-    fn open(file: &'f File) -> Result<Self, PickleError> {
-        let cannot = |error: &dyn std::fmt::Display| format!("it cannot be unpickled: {error}");
-        let length = file.metadata().map_err(|error| cannot(&error))?.len();
-        let mut zip = ZipArchive::new(BufReader::new(file)).map_err(|error| cannot(&error))?;
-        let mut entries = HashMap::new();
-        for number in 0..zip.len() {
-            let entry = zip.by_index_raw(number).map_err(|error| cannot(&error))?;
-            let name = entry.name().map_err(|error| cannot(&error))?.into_owned();
-            if entry.compression() != CompressionMethod::Stored || entry.encrypted() {
-                return Err(format!("it cannot be unpickled: `{name}` is packed or locked, where PyTorch stores it as it is").into());
-            }
-            let (first, size) = (entry.data_start().unwrap_or(u64::MAX), entry.size());
-            if first.checked_add(size).is_none_or(|end| end > length) {
-                return Err(format!("it cannot be unpickled: `{name}` claims {size} bytes, more than the file has").into());
-            }
-            entries.insert(name, (first, size));
-        }
-        let root = entries.keys().filter_map(|name| name.strip_suffix("data.pkl")).min();
-        let root = root.ok_or_else(|| "it cannot be unpickled: there is no data.pkl in it".to_owned())?.to_owned();
-        Ok(Self { file, entries, root })
-    }
+/// At most so many bytes from a place on.
+fn read_at(mut file: &File, first: u64, most: u64) -> Result<Vec<u8>, PickleError> {
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::Start(first)).and_then(|_| file.take(most).read_to_end(&mut bytes));
+    read.map_err(|error| format!("it cannot be unpickled: {error}"))?;
+    Ok(bytes)
+}
 
-    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, PickleError> {
-        let Some(&(first, size)) = self.entries.get(&format!("{}{name}", self.root)) else { return Ok(None) };
-        if size > most {
-            return Err(format!("it cannot be unpickled: its {name} has {size} bytes, and at most {most} are read").into());
-        }
-        let mut bytes = Vec::with_capacity(size as usize);
-        let mut file = self.file;
-        let read = std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(first)).and_then(|_| file.take(size).read_to_end(&mut bytes));
-        read.map_err(|error| format!("it cannot be unpickled: {error}"))?;
-        Ok(Some(bytes))
-    }
-
-    fn pickle(&self) -> Result<Vec<u8>, PickleError> {
-        if self.read("byteorder", 16)?.is_some_and(|order| order != b"little") {
-            return Err("its numbers are not little-endian".to_owned().into());
-        }
-        Ok(self.read("data.pkl", MAX_PICKLE_BYTES)?.unwrap_or_default())
-    }
-
-    /// Where a tensor's numbers begin; they must lie within its storage, and that within the file.
-    fn place(&self, name: &str, tensor: &Tensor<'_>) -> Result<Pickled, PickleError> {
-        let Tensor { storage, kind, offset, shape, strides } = tensor;
-        let damaged = |what: String| PickleError::Damaged(format!("tensor `{name}`: {what}"));
-        let dtype = match *kind {
-            "FloatStorage" => Dtype::F32,
-            "DoubleStorage" => Dtype::F64,
-            "HalfStorage" => Dtype::F16,
-            "BFloat16Storage" => Dtype::BF16,
-            // Masks and counted positions, which some folders keep and no model reads.
-            "LongStorage" => Dtype::I64,
-            "IntStorage" => Dtype::I32,
-            "ByteStorage" => Dtype::U8,
-            "BoolStorage" => Dtype::BOOL,
-            other => return Err(PickleError::Dtype { name: name.to_owned(), found: other.trim_end_matches("Storage").to_uppercase() }),
-        };
-        if !is_in_rows(shape, strides) {
-            return Err(damaged(format!("its shape {shape:?} is stored with strides {strides:?}; save it contiguous")));
-        }
-        let &(first, size) = self
-            .entries
-            .get(&format!("{}data/{storage}", self.root))
-            .ok_or_else(|| damaged(format!("its storage `{storage}` is missing")))?;
-        let width = (dtype.bitsize() / 8) as u64;
-        let count = shape.iter().try_fold(1u64, |product, &size| product.checked_mul(size as u64));
-        let end = count.and_then(|count| count.checked_add(*offset)?.checked_mul(width));
-        if end.is_none_or(|end| end > size) {
-            return Err(damaged(format!(
-                "it claims the shape {shape:?} from the number {offset} on, more than its storage of {size} bytes holds"
-            )));
-        }
-        Ok(Pickled { shape: shape.clone(), dtype, first: first + offset * width })
-    }
+/// The numbers of a class of storages.
+fn dtype(kind: &str) -> Option<Dtype> {
+    Some(match kind {
+        "FloatStorage" => Dtype::F32,
+        "DoubleStorage" => Dtype::F64,
+        "HalfStorage" => Dtype::F16,
+        "BFloat16Storage" => Dtype::BF16,
+        // Masks and counted positions, which some folders keep and no model reads.
+        "LongStorage" => Dtype::I64,
+        "IntStorage" => Dtype::I32,
+        "ByteStorage" => Dtype::U8,
+        "BoolStorage" => Dtype::BOOL,
+        _ => return None,
+    })
 }
 
 /// Whether numbers lie row by row; the stride of a single place or of none does not matter.
@@ -159,6 +110,33 @@ struct Tensor<'p> {
     strides: Vec<usize>,
 }
 
+impl Tensor<'_> {
+    /// Where its numbers begin; they must lie within its storage, and that within the file.
+    fn placed(&self, name: &str, place: Option<Place>) -> Result<Pickled, PickleError> {
+        let Self { storage, kind, offset, shape, strides } = self;
+        let damaged = |what: String| PickleError::Damaged(format!("tensor `{name}`: {what}"));
+        let dtype = dtype(kind).ok_or_else(|| other_numbers(name, kind))?;
+        if !is_in_rows(shape, strides) {
+            return Err(damaged(format!("its shape {shape:?} is stored with strides {strides:?}; save it contiguous")));
+        }
+        let (first, size) = place.ok_or_else(|| damaged(format!("its storage `{storage}` is missing")))?;
+        let width = (dtype.bitsize() / 8) as u64;
+        let count = shape.iter().try_fold(1u64, |product, &size| product.checked_mul(size as u64));
+        let end = count.and_then(|count| count.checked_add(*offset)?.checked_mul(width));
+        if end.is_none_or(|end| end > size) {
+            return Err(damaged(format!(
+                "it claims the shape {shape:?} from the number {offset} on, more than its storage of {size} bytes holds"
+            )));
+        }
+        Ok(Pickled { shape: shape.clone(), dtype, first: first + offset * width })
+    }
+}
+
+/// What is said of numbers that are no weights.
+fn other_numbers(name: &str, kind: &str) -> PickleError {
+    PickleError::Dtype { name: name.to_owned(), found: kind.trim_end_matches("Storage").to_uppercase() }
+}
+
 /// The place of an object.
 type Id = usize;
 
@@ -167,9 +145,11 @@ type Id = usize;
 enum Object<'p> {
     Text(&'p str),
     Int(i64),
+    Flag(bool),
     /// A module and a name in it.
     Global(&'p str, &'p str),
     Tuple(Vec<Id>),
+    List(Vec<Id>),
     Dict(Vec<(Id, Id)>),
     /// What a function would be called with.
     Called(Id, Id),
@@ -225,14 +205,14 @@ impl<'p> Rest<'p> {
 }
 
 impl<'p> Machine<'p> {
-    /// Follows a pickle to its end; what it made is the object in hand then.
-    fn run(pickle: &'p [u8]) -> Result<Self, PickleError> {
+    /// Follows a pickle to its end; what it made is the object in hand then. Says how many bytes that took.
+    fn run(pickle: &'p [u8]) -> Result<(Self, usize), PickleError> {
         let mut machine = Self { objects: Vec::new(), stack: Vec::new(), memo: HashMap::new() };
         let mut rest = Rest { bytes: pickle, place: 0 };
         loop {
             let place = rest.place;
             match rest.byte()? {
-                b'.' => return Ok(machine),
+                b'.' => return Ok((machine, rest.place)),
                 instruction => machine.step(instruction, place, &mut rest)?,
             }
         }
@@ -272,7 +252,9 @@ impl<'p> Machine<'p> {
                 rest.take(8)?;
                 self.make(Object::Other);
             }
-            b'N' | 0x88 | 0x89 | b']' => self.make(Object::Other),
+            b'N' => self.make(Object::Other),
+            0x88 | 0x89 => self.make(Object::Flag(instruction == 0x88)),
+            b']' => self.make(Object::List(Vec::new())),
             b'}' => self.make(Object::Dict(Vec::new())),
             b')' => self.make(Object::Tuple(Vec::new())),
             b'(' => self.stack.push(None),
@@ -294,9 +276,16 @@ impl<'p> Machine<'p> {
                 let is_dictionary = matches!(self.objects[function], Object::Global("collections", "OrderedDict"));
                 self.make(if is_dictionary { Object::Dict(Vec::new()) } else { Object::Called(function, arguments) });
             }
-            // Attributes of an object, and items of a list: nothing that a tensor needs.
-            b'b' | b'a' => drop(self.pop()?),
-            b'e' => drop(self.take_to_mark()?),
+            // Attributes of an object: nothing that a tensor needs.
+            b'b' => drop(self.pop()?),
+            b'a' => {
+                let item = self.pop()?;
+                self.append(vec![item])?;
+            }
+            b'e' => {
+                let items = self.take_to_mark()?;
+                self.append(items)?;
+            }
             b's' => {
                 let (value, key) = (self.pop()?, self.pop()?);
                 self.put(vec![key, value])?;
@@ -355,6 +344,15 @@ impl<'p> Machine<'p> {
         Ok(())
     }
 
+    /// Into the list in hand; into anything else nothing is put.
+    fn append(&mut self, items: Vec<Id>) -> Result<(), PickleError> {
+        let last = self.last()?;
+        if let Object::List(all) = &mut self.objects[last] {
+            all.extend(items);
+        }
+        Ok(())
+    }
+
     fn remember(&mut self, key: u32) -> Result<(), PickleError> {
         let last = self.last()?;
         self.memo.insert(key, last);
@@ -369,7 +367,7 @@ impl<'p> Machine<'p> {
 
     /// The tensors of the dictionary that was made; what else is in it is left out.
     fn tensors(&self) -> Result<Vec<(&'p str, Tensor<'p>)>, PickleError> {
-        let Object::Dict(entries) = &self.objects[self.last()?] else {
+        let Object::Dict(entries) = self.made()? else {
             return Err("its pickle makes no dictionary of tensors".to_owned().into());
         };
         let mut tensors = Vec::new();
@@ -406,6 +404,19 @@ impl<'p> Machine<'p> {
         Some(Tensor { storage, kind, offset, shape: sizes(shape)?, strides: sizes(strides)? })
     }
 
+    /// What was made at last.
+    fn made(&self) -> Result<&Object<'p>, PickleError> {
+        Ok(&self.objects[self.last()?])
+    }
+
+    /// Everything outside the pickle that it names.
+    fn outside(&self) -> impl Iterator<Item = Id> {
+        self.objects.iter().filter_map(|object| match object {
+            Object::Outside(what) => Some(*what),
+            _ => None,
+        })
+    }
+
     fn items(&self, tuple: Id) -> Option<&[Id]> {
         match &self.objects[tuple] {
             Object::Tuple(items) => Some(items),
@@ -431,26 +442,28 @@ fn long(bytes: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use zip::CompressionMethod;
+
     use super::*;
 
     /// Pieces of a pickle, as PyTorch writes them.
-    fn text(text: &str) -> Vec<u8> {
+    pub(super) fn text(text: &str) -> Vec<u8> {
         [b"X".as_slice(), &u32::try_from(text.len()).expect("short").to_le_bytes(), text.as_bytes()].concat()
     }
 
-    fn global(module: &str, name: &str) -> Vec<u8> {
+    pub(super) fn global(module: &str, name: &str) -> Vec<u8> {
         format!("c{module}\n{name}\n").into_bytes()
     }
 
-    fn tuple(items: &[Vec<u8>]) -> Vec<u8> {
+    pub(super) fn tuple(items: &[Vec<u8>]) -> Vec<u8> {
         [b"(".as_slice(), &items.concat(), b"t"].concat()
     }
 
-    fn int(number: i32) -> Vec<u8> {
+    pub(super) fn int(number: i32) -> Vec<u8> {
         [b"J".as_slice(), &number.to_le_bytes()].concat()
     }
 
-    fn ints(numbers: &[i32]) -> Vec<u8> {
+    pub(super) fn ints(numbers: &[i32]) -> Vec<u8> {
         tuple(&numbers.iter().map(|&number| int(number)).collect::<Vec<_>>())
     }
 
@@ -460,7 +473,7 @@ mod tests {
         [global("torch._utils", "_rebuild_tensor_v2"), arguments, b"R".to_vec()].concat()
     }
 
-    fn dictionary(name: &str, value: &[u8]) -> Vec<u8> {
+    pub(super) fn dictionary(name: &str, value: &[u8]) -> Vec<u8> {
         let empty = [global("collections", "OrderedDict"), b")Rq\x00".to_vec()].concat();
         [b"\x80\x02".as_slice(), &empty, b"(", &text(name), value, b"u}", &text("_metadata"), b"h\x00sb."].concat()
     }

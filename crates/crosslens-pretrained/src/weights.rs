@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use half::{bf16, f16};
 use safetensors::Dtype;
@@ -38,6 +38,8 @@ pub(crate) struct Weights {
     taken: BTreeSet<String>,
     /// Numbers are drawn with this seed instead of being read: an untrained model of the same shape.
     seed: Option<u64>,
+    /// Taken when it is first asked for: that reads every number.
+    hash: OnceLock<String>,
 }
 
 /// A file of weights, safetensors or pickled: in both, numbers are stored as they are.
@@ -75,12 +77,13 @@ impl Weights {
             return Err(PretrainedError::NotAModel { path: folder.to_owned(), what });
         }
         let Opening { files, entries, .. } = weights;
-        Ok(Self { folder: folder.to_owned(), files: Arc::new(files), entries: Arc::new(entries), taken: BTreeSet::new(), seed: None })
+        let (files, entries) = (Arc::new(files), Arc::new(entries));
+        Ok(Self { folder: folder.to_owned(), files, entries, taken: BTreeSet::new(), seed: None, hash: OnceLock::new() })
     }
 
     /// The same tensors with numbers drawn at random.
     pub(crate) fn drawn(&self, seed: u64) -> Self {
-        Self { seed: Some(seed), taken: BTreeSet::new(), ..self.clone() }
+        Self { seed: Some(seed), taken: BTreeSet::new(), hash: OnceLock::new(), ..self.clone() }
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -94,6 +97,9 @@ impl Weights {
 
     /// Tells models apart: from the names, shapes and numbers of all tensors.
     pub(crate) fn hash(&self) -> Result<String, PretrainedError> {
+        if let Some(hash) = self.hash.get() {
+            return Ok(hash.clone());
+        }
         let mut hash = Sha256::new();
         hash.update(format!("{:?}", self.seed));
         for (name, entry) in self.entries.iter() {
@@ -104,7 +110,8 @@ impl Weights {
                 folded.0.iter().for_each(|lane| hash.update(lane.to_le_bytes()));
             }
         }
-        Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+        let hash = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(self.hash.get_or_init(|| hash).clone())
     }
 
     /// Passes over a tensor that says nothing new, where it is there.

@@ -165,6 +165,45 @@ fn readout_missing() {
     folder.refused(&["has no tensor", "proj_out.weight"]);
 }
 
+/// Decoders of pictures have a configuration of their own within that of the whole.
+#[test]
+fn readout_of_a_decoder_of_pictures_missing() {
+    for (case, half, readout) in [
+        ("vision/vit-trocr", "decoder", "decoder.output_projection.weight"),
+        ("vision/vit-gpt2", "decoder", "decoder.lm_head.weight"),
+        ("vision/vit-bert", "decoder", "decoder.cls.predictions.decoder.weight"),
+        ("vision/vit-roberta", "decoder", "decoder.lm_head.decoder.weight"),
+        ("vision/blip", "text_config", "text_decoder.cls.predictions.decoder.weight"),
+    ] {
+        let folder = Folder::of(case);
+        folder.change(|tensors| drop(tensors.remove(readout)));
+        Model::open(folder.0.path()).expect("tied");
+        let mut config: Value = serde_json::from_slice(&folder.bytes("config.json")).expect("a configuration");
+        config[half]["tie_word_embeddings"] = json!(false);
+        folder.write("config.json", config.to_string());
+        folder.refused(&["has no tensor", readout]);
+    }
+}
+
+/// Published BART has a `version` beside each half, with the readout and without: nothing that a model is computed with.
+#[test]
+fn versions_say_nothing() {
+    for prefix in ["model.", ""] {
+        let folder = Folder::of("bart");
+        folder.change(|tensors| {
+            let names: Vec<String> = tensors.keys().filter(|name| name.starts_with("model.")).cloned().collect();
+            for name in names {
+                let tensor = take(tensors, &name);
+                tensors.insert(format!("{prefix}{}", name.trim_start_matches("model.")), tensor);
+            }
+            for side in ["encoder", "decoder"] {
+                tensors.insert(format!("{prefix}{side}.version"), Tensor::zeros(&[1]));
+            }
+        });
+        Model::open(folder.0.path()).expect("versions are passed over");
+    }
+}
+
 #[test]
 fn tensor_too_many() {
     let extra = "encoder.block.7.layer.0.SelfAttention.q.weight";
@@ -350,12 +389,47 @@ fn pickle_of_rubbish() {
     }
 }
 
+#[test]
+fn legacy_pickle_cut_short_or_of_another_kind() {
+    let folder = Folder::of("bart-legacy");
+    let whole = folder.bytes("pytorch_model.bin");
+    let mut other = whole.clone();
+    other[4] ^= 1;
+    for (bytes, why) in [
+        (&whole[..whole.len() - 1], "more than the file has: truncated?"),
+        (&whole[..whole.len() / 2], "truncated?"),
+        (&whole[..100], "ends within an instruction"),
+        (&other[..], "magic number"),
+    ] {
+        folder.write("pytorch_model.bin", bytes);
+        folder.refused(&["pytorch_model.bin", why]);
+    }
+}
+
+#[test]
+fn shards_of_pickles_that_are_not_there_or_doubled() {
+    let [index, first, second] = ["pytorch_model.bin.index.json", "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"];
+    let folder = Folder::of("marian-bin-sharded");
+    folder.write(second, folder.bytes(first));
+    folder.refused(&[second, "another shard"]);
+    folder.remove(second);
+    folder.refused(&[second]);
+    folder.set(index, &json!({ "weight_map": { "model.shared.weight": "../x.bin" } }));
+    folder.refused(&[index, "weight_map", "in the same folder"]);
+}
+
 /// Every part of the file is hit in turn. Where only numbers change, the model opens.
 #[test]
 fn pickle_with_one_bit_changed_never_panics() {
-    let folder = Folder::of("marian-bin");
-    let whole = folder.bytes("pytorch_model.bin");
+    let whole = Folder::of("marian-bin").bytes("pytorch_model.bin");
     let pickled = whole.windows(8).position(|window| window == b"data.pkl").expect("an archive");
+    one_bit_changed("marian-bin", pickled);
+    one_bit_changed("bart-legacy", 0);
+}
+
+fn one_bit_changed(case: &str, pickled: usize) {
+    let folder = Folder::of(case);
+    let whole = folder.bytes("pytorch_model.bin");
     let mut n_refused = 0;
     for place in (pickled..pickled + 6000).step_by(23).chain((0..whole.len()).step_by(997)) {
         let mut bytes = whole.clone();
@@ -629,4 +703,24 @@ fn prefix_that_cannot_be_fed() {
     }
     // The last position may be read: one token follows it.
     assert_eq!(write(vec![5; 39]).expect("a text")[0].tokens.len(), 40);
+}
+
+/// Telling models apart reads every number, so it is done once for each model: a number changed under an open model is not seen.
+#[test]
+fn weights_are_hashed_once() {
+    let folder = Folder::of("t5");
+    let hash_of = |model: &Arc<Model>| {
+        let wanted = Wanted { kinds: vec![SiteKind::Cross], states: false, answers: false };
+        let subject = Subject::new(model.clone(), TokenNames::default(), wanted, 1).expect("a subject");
+        subject.description().model_hash.clone()
+    };
+    let model = Arc::new(Model::open(folder.0.path()).expect("a model"));
+    let hash = hash_of(&model);
+    let mut bytes = folder.bytes("model.safetensors");
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&0.5f32.to_le_bytes());
+    let mut file = std::fs::OpenOptions::new().write(true).open(folder.path("model.safetensors")).expect("the same file");
+    std::io::Write::write_all(&mut file, &bytes).expect("written in its place");
+    assert_eq!(hash_of(&model), hash);
+    assert_ne!(hash_of(&Arc::new(Model::open(folder.0.path()).expect("another model"))), hash);
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crosslens_lab::analysis::explain::{Explained, Options};
+use crosslens_lab::analysis::explain::{Explained, Options, Phase, Progress};
 use crosslens_lab::analysis::{Description, Existing, Fed, Pair, Recordable, Sums, Token};
 use crosslens_lab::{
     AttendOptions, Attention, Decoding, ImportedModel, ImportedSentences, Opened, RecordOptions, Sentence, Sentences, Shard, TrainedModel,
@@ -153,7 +153,7 @@ impl Model {
                     )));
                 }
                 Opened::Imported(model) => {
-                    let (sentences, rest) = chosen.shard_of_imported(model, shard, n_threads)?;
+                    let (sentences, rest) = chosen.shard_of_imported(model, shard, n_threads, tell)?;
                     model.fit(&sentences, rest, n_threads, tell)?
                 }
                 Opened::Recording(recording) => fit_recording(recording, chosen.of_recording()?, shard, n_threads, tell)?,
@@ -188,7 +188,8 @@ impl Model {
                 Ok(model.record(&sentences, &path, &options, &mut |done| tell("recording", done, total))?)
             }
             Opened::Imported(model) => {
-                let sentences = chosen.of_imported(model, n_threads)?;
+                let sentences =
+                    chosen.of_imported(model, n_threads, &mut |progress| tell(phase(progress), progress.done, progress.total))?;
                 let total = sentences.len();
                 Ok(model.record(&sentences, &path, &options, &mut |done| tell("recording", done, total))?)
             }
@@ -249,7 +250,7 @@ impl Model {
         given: Option<&[Sums]>,
         options: &Options,
         control: Option<u64>,
-        tell: &mut dyn FnMut(crosslens_lab::analysis::explain::Progress),
+        tell: &mut dyn FnMut(Progress),
     ) -> Result<Explained, Failure> {
         match &self.opened {
             Opened::Model(model) => {
@@ -265,7 +266,7 @@ impl Model {
                 Ok(model.explain(&sentences, given.or(fresh.as_deref()), options, control, tell)?)
             }
             Opened::Imported(model) => {
-                let sentences = chosen.of_imported(model, options.n_threads)?;
+                let sentences = chosen.of_imported(model, options.n_threads, tell)?;
                 if sentences.len() == 1 && given.is_none() {
                     return Err(Failure::sentence(
                         "one sentence says nothing of what a position or a token is like: give components=model.fit(corpus), or more sentences",
@@ -303,18 +304,26 @@ impl Chosen {
     }
 
     /// The sentences of one shard, and what of them is still to be chosen.
-    fn shard_of_imported(&self, model: &ImportedModel, shard: Shard, n_threads: usize) -> Result<(ImportedSentences, Shard), Failure> {
+    fn shard_of_imported(
+        &self,
+        model: &ImportedModel,
+        shard: Shard,
+        n_threads: usize,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<(ImportedSentences, Shard), Failure> {
         match (&self.texts, &self.corpus, self.n_sentences) {
-            (None, Some(path), None) => Ok((model.sentences_of_shard(path, shard, n_threads)?.0, Shard::WHOLE)),
-            _ => Ok((self.of_imported(model, n_threads)?, shard)),
+            (None, Some(path), None) => Ok((model.sentences_of_shard(path, shard, n_threads, tell)?.0, Shard::WHOLE)),
+            _ => Ok((self.of_imported(model, n_threads, tell)?, shard)),
         }
     }
 
-    fn of_imported(&self, model: &ImportedModel, n_threads: usize) -> Result<ImportedSentences, Failure> {
-        let listed = |texts: &[Text]| {
+    fn of_imported(&self, model: &ImportedModel, n_threads: usize, tell: &mut dyn FnMut(Progress)) -> Result<ImportedSentences, Failure> {
+        let mut listed = |texts: &[Text]| {
             let mut all: Option<ImportedSentences> = None;
-            for (source, target) in texts.iter().take(self.most()) {
+            let total = texts.len().min(self.most()) as u64;
+            for (done, (source, target)) in texts.iter().take(self.most()).enumerate() {
                 let one = model.sentence(source, target.as_deref(), n_threads)?;
+                tell(Progress { phase: Phase::Writing, done: done as u64 + 1, total });
                 all = Some(match all {
                     Some(all) => all.then(one),
                     None => one,
@@ -324,7 +333,7 @@ impl Chosen {
         };
         match (&self.texts, &self.corpus) {
             (Some(texts), _) => listed(texts),
-            (None, Some(path)) => Ok(model.first_sentences(path, self.n_sentences.unwrap_or(u64::MAX), n_threads)?),
+            (None, Some(path)) => Ok(model.first_sentences(path, self.n_sentences.unwrap_or(u64::MAX), n_threads, tell)?),
             (None, None) => Err(Failure::sentence("this model has no task to draw sentences from: give texts, or corpus= a file of them")),
         }
     }

@@ -65,6 +65,7 @@ pub(crate) fn watched<T: Send>(
 /// What an explanation is doing.
 pub(crate) fn phase(progress: Progress) -> &'static str {
     match progress.phase {
+        Phase::Writing => "writing",
         Phase::Fitting => "fitting",
         Phase::Splitting => "splitting",
         Phase::Checking => "checking",

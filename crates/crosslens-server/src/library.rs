@@ -232,7 +232,7 @@ fn imported(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Shown, Source), LibraryError> {
     let n_threads = show.explain.n_threads;
-    let sentences = show.imported.sentences(&model, show.n_sentences, n_threads).map_err(ShowError::from)?;
+    let sentences = show.imported.sentences(&model, show.n_sentences, n_threads, progress).map_err(ShowError::from)?;
     let given = show.imported.sums(&model, path)?;
     let shown = match &sentences {
         Some(sentences) => Shown::of_imported(&model, sentences, given.as_deref(), show, progress)?,

@@ -23,6 +23,7 @@ impl Status {
 
     pub(crate) fn of(progress: Progress) -> Self {
         let phase = match progress.phase {
+            Phase::Writing => "writing",
             Phase::Fitting => "fitting",
             Phase::Splitting => "splitting",
             Phase::Checking => "checking",

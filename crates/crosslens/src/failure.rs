@@ -13,8 +13,8 @@ use crosslens_lab::analysis::{AttendSaveError, RecordingError, StatsError};
 use crosslens_lab::speech::SpeechError;
 use crosslens_lab::train::{ConfigError, FolderError, TrainError};
 use crosslens_lab::{
-    AlignError, AttendError, CaptionError, OpenError, PretrainedError, PretrainedModelError, RecordRunError, RecordedTrainError,
-    SentenceFileError, SentencesError, ShowError, WriteError,
+    AlignError, AttendError, CaptionError, ListedError, OpenError, PretrainedError, PretrainedModelError, RecordRunError,
+    RecordedTrainError, SentenceFileError, SentencesError, ShowError, WriteError,
 };
 use crosslens_server::{LibraryError, ServerError};
 
@@ -417,7 +417,9 @@ impl From<SentencesError> for Failure {
     fn from(error: SentencesError) -> Self {
         let failure = Self::of(&error);
         match error {
-            SentencesError::File(TsvError::Line { .. }) => failure.hint("a line is a source, or a source, a tab and a target"),
+            SentencesError::File(ListedError::Lines(TsvError::Line { .. })) => {
+                failure.hint("a line is a source, or a source, a tab and a target")
+            }
             _ => failure,
         }
     }

@@ -14,6 +14,8 @@ use crate::output;
 
 /// Fetches a model.
 const PROGRAM: &str = "hf";
+/// Weights for other programs, which are not read and may be as large as all the rest.
+const UNREAD: [&str; 7] = ["*.h5", "*.msgpack", "*.onnx", "*.onnx_data", "*.ot", "*.tflite", "openvino*"];
 
 // A doc comment here would become the help of every command that takes it.
 #[derive(clap::Args, Clone, Copy)]
@@ -54,7 +56,9 @@ fn download(id: &str, folder: &Path) -> Result<(), Failure> {
     let part = folder.with_added_extension("part");
     let cannot = |what: String| Failure::refused(format!("cannot fetch {id}: {what}"));
     output::note(&format!("fetching {id} from the Hugging Face Hub into {}", folder.display()));
-    let run = Command::new(PROGRAM).args(["download", id, "--local-dir"]).arg(&part).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let mut command = Command::new(PROGRAM);
+    command.args(["download", id, "--local-dir"]).arg(&part).args(UNREAD.iter().flat_map(|pattern| ["--exclude", pattern]));
+    let run = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
     let status = run.map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             cannot(format!("there is no program `{PROGRAM}`")).hint("pip install huggingface_hub, which brings it; or copy the folder here")
@@ -86,7 +90,7 @@ pub(crate) fn hint(path: &Path) -> Option<String> {
     let (id, name) = hub_id(path)?;
     Some(format!(
         "if a model of the Hugging Face Hub is meant, fetch it first: hf download {id} --local-dir {name}, then name `{name}`; \
-         --download of translate, heads, align, explain and attend does both"
+         --download does both"
     ))
 }
 

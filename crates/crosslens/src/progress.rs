@@ -171,14 +171,25 @@ impl SentenceBar {
 
     /// So many of so many are done.
     pub(crate) fn set(&self, done: u64, total: u64) {
+        self.count(done, total);
+        self.0.set_message("");
+    }
+
+    fn count(&self, done: u64, total: u64) {
         self.0.set_length(total);
         self.0.set_position(done);
     }
 
+    /// Says something while the bar is out of the way.
+    pub(crate) fn aside<T>(&self, say: impl FnOnce() -> T) -> T {
+        self.0.suspend(say)
+    }
+
     /// How far an explanation is.
     pub(crate) fn show(&self, progress: Progress) {
-        self.set(progress.done, progress.total);
+        self.count(progress.done, progress.total);
         self.0.set_message(match progress.phase {
+            Phase::Writing => "letting the model write targets",
             Phase::Fitting => "summing states",
             Phase::Splitting => "splitting scores",
             Phase::Checking => "splitting scores and running the network again",

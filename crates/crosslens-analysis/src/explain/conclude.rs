@@ -11,6 +11,7 @@ use super::verdict::verdict;
 use super::{Explained, Options, Rank};
 use crate::components::{FEW, WordVariance};
 use crate::geometry::{Seen, describe};
+use crate::heads::HeadShares;
 use crate::report::*;
 use crate::{AverageAttention, Components, Description, Fit, Recordable, Recorded, ShareTally, Shrinkage, Side, Sums};
 
@@ -212,8 +213,13 @@ fn intervals(totals: &SiteTotals) -> Option<Intervals> {
         return None;
     }
     for (shares, _) in &drawn {
-        let apart = [("position_bias", vec![shares.centred_bias()]), ("query_mean", shares.query_mean())];
-        for (name, values) in measures(shares).into_iter().chain(apart.map(|(name, values)| (name.to_owned(), values))) {
+        let (bias, query_mean) = (shares.centred_bias(), shares.query_mean());
+        // Of additive scores there are no pairs of parts, and no label.
+        let labelled =
+            <[f64; 9]>::try_from(shares.centred()).ok().map(|centred| HeadShares::of(&centred, bias, &query_mean).parts().to_vec());
+        let apart = [("position_bias", Some(vec![bias])), ("query_mean", Some(query_mean)), ("head_shares", labelled)];
+        let apart = apart.into_iter().filter_map(|(name, values)| Some((name.to_owned(), values?)));
+        for (name, values) in measures(shares).into_iter().chain(apart) {
             samples.entry(name).or_default().push(values);
         }
     }

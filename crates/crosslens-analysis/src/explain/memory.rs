@@ -7,7 +7,7 @@ use super::{Options, SAMPLE_BYTES};
 use crate::split::known::MAX_TABLE;
 use crate::{Description, N_TERMS, Pair, ScoreMap, Side, Site, SiteKind, Token};
 
-/// What of a corpus decides how much memory it takes: not how many sentences there are, unless they are sounds or pictures, which are kept.
+/// What of a corpus decides how much memory it takes: not how many sentences there are, unless they are kept, as sounds and pictures are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Of the source.
@@ -18,6 +18,8 @@ pub struct Extent {
     cells: [usize; 3],
     /// Numbers of all sounds or pictures.
     signals: usize,
+    /// Bytes of all pairs, where they are kept.
+    pairs: usize,
 }
 
 /// One side of a corpus.
@@ -68,6 +70,13 @@ impl Extent {
         extent
     }
 
+    /// The same of sentences that lie in memory themselves.
+    #[must_use]
+    pub fn keeping<'p>(self, pairs: impl Iterator<Item = &'p Pair>) -> Self {
+        let n_bytes = |pair: &Pair| size_of::<Pair>() + (pair.source.len() + pair.target.len()) * size_of::<Token>();
+        Self { pairs: pairs.map(n_bytes).sum(), ..self }
+    }
+
     fn side(&self, side: Side) -> &SideExtent {
         match side {
             Side::Source => &self.source,
@@ -91,6 +100,8 @@ pub struct Memory {
     pub samples: usize,
     /// The sounds or pictures themselves: this part grows with how many there are.
     pub sources: usize,
+    /// The tokens of sentences that were read from a file: this part grows with how many there are.
+    pub pairs: usize,
 }
 
 impl Memory {
@@ -111,6 +122,7 @@ impl Memory {
             counts: description.sites.iter().map(|site| counts(description, site, extent, options)).sum(),
             samples: samples(description, extent, options),
             sources: extent.signals * size_of::<f32>(),
+            pairs: extent.pairs,
         }
     }
 
@@ -119,12 +131,12 @@ impl Memory {
         let whole = Self::of(description, extent, &Options::default());
         let rows = |side: &SideExtent| side.steps + side.tokens;
         let sums = description.streams.iter().map(|stream| rows(extent.side(stream.side)) * stream.d * 8);
-        Self { components: sums.sum(), batch: whole.batch, sources: whole.sources, ..Self::default() }
+        Self { components: sums.sum(), batch: whole.batch, sources: whole.sources, pairs: whole.pairs, ..Self::default() }
     }
 
     /// All of it.
     pub fn total(&self) -> usize {
-        self.components + self.heads + self.batch + self.counts + self.samples + self.sources
+        self.components + self.heads + self.batch + self.counts + self.samples + self.sources + self.pairs
     }
 }
 
@@ -197,6 +209,24 @@ mod tests {
         let extent = Extent::in_batches(pairs.iter(), 1);
         assert_eq!((extent.source.batch, extent.target.batch, extent.cells), (3, 2, [3, 9, 4]));
         assert_eq!((extent.signals, Extent::of(pairs.iter()).signals), (8, 8));
+    }
+
+    #[test]
+    fn pairs_that_are_kept_count() {
+        let description = Description {
+            model: String::new(),
+            model_hash: String::new(),
+            source: crate::Words::default(),
+            target: crate::Words::default(),
+            streams: Vec::new(),
+            sites: Vec::new(),
+            readout: None,
+        };
+        let pairs = vec![pair(&[1, 2, 1], &[7]); 100];
+        let (extent, n_bytes) = (Extent::of(pairs.iter()), 100 * (size_of::<Pair>() + 4 * 4));
+        let of = |extent: &Extent| Memory::of(&description, extent, &Options::default()).total();
+        assert_eq!(of(&extent.keeping(pairs.iter())), of(&extent) + n_bytes);
+        assert_eq!(Memory::of_sums(&description, &extent.keeping(pairs.iter())).pairs, n_bytes);
     }
 
     #[test]

@@ -111,6 +111,8 @@ impl Rank {
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
+    /// Letting the model write the targets that were not given.
+    Writing,
     /// Summing states.
     Fitting,
     /// Splitting scores.

@@ -117,6 +117,8 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     let decoder = stack(&mut weights, (name("decoder"), SiteKind::DecoderSelf), config, &shape, target.clone())?;
     let table = readout(&mut weights, "lm_head.weight", config, target)?;
     let bias = if weights.has("final_logits_bias") { Some(weights.read("final_logits_bias", &[1, n_target])?) } else { None };
+    // Of the program that trained it; published files keep them.
+    ["encoder.version", "decoder.version"].into_iter().for_each(|version| weights.pass_over(&name(version)));
     weights.refuse_rest()?;
 
     let generation = Generation::read(folder, config, table.rows())?;

@@ -5,7 +5,11 @@ use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use image::codecs::png::PngEncoder;
-use image::{ColorType, ExtendedColorType, ImageDecoder as _, ImageEncoder as _, ImageError, ImageFormat, ImageReader, Limits};
+use image::metadata::Orientation;
+use image::{
+    ColorType, DynamicImage, ExtendedColorType, ImageDecoder as _, ImageEncoder as _, ImageError, ImageFormat, ImageReader, Limits,
+    RgbImage,
+};
 
 use super::error::PictureError;
 use super::jpeg::{self, Fault};
@@ -21,12 +25,11 @@ const MAX_FILE_BYTES: u64 = 320 << 20;
 
 /// A picture in red, green and blue, `[height, width, 3]`, a byte each.
 ///
-/// What `Image.open(path).convert("RGB")` of Pillow gives: grey becomes three times the same, palettes are looked up, inks (CMYK) become
+/// What `load_image(path)` of transformers gives, `Image.open(path).convert("RGB")` of Pillow turned upright: grey becomes three times the same, palettes are looked up, inks (CMYK) become
 /// light. Transparency is dropped, not laid over a colour. Of 16 bits the high 8 are kept, but grey of 16 bits is cut off at 255, as Pillow
 /// does. Of moving pictures the first frame is taken.
 ///
-/// The orientation that cameras note in EXIF is not applied: image processors of transformers do not either (its `load_image` does,
-/// before they are called). Turn such a picture before it is read.
+/// The orientation that cameras note in EXIF is applied; notes that cannot be read say nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Picture {
     height: usize,
@@ -79,17 +82,30 @@ impl Picture {
         let mut limits = Limits::no_limits();
         limits.max_alloc = Some(MAX_DECODED_BYTES);
         reader.limits(limits);
-        let decoder = reader.into_decoder().map_err(refused)?;
+        let mut decoder = reader.into_decoder().map_err(refused)?;
         let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
         check_size(width, height, decoder.total_bytes(), name)?;
 
+        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
         let mut decoded = vec![0; decoder.total_bytes() as usize];
         decoder.read_image(&mut decoded).map_err(refused)?;
         let rgb = rgb_of(decoded, colour).ok_or_else(|| PictureError::Damaged {
             name: name.into(),
             source: format!("its pixels are {colour:?}, which is not known here").into(),
         })?;
-        Ok(Self { height: height as usize, width: width as usize, rgb })
+        Ok(Self { height: height as usize, width: width as usize, rgb }.upright(orientation))
+    }
+
+    /// Turned and mirrored as a camera notes.
+    fn upright(self, orientation: Orientation) -> Self {
+        if orientation == Orientation::NoTransforms {
+            return self;
+        }
+        let pixels = RgbImage::from_raw(self.width as u32, self.height as u32, self.rgb).expect("as many bytes as its sides say");
+        let mut picture = DynamicImage::ImageRgb8(pixels);
+        picture.apply_orientation(orientation);
+        let (width, height) = (picture.width() as usize, picture.height() as usize);
+        Self { height, width, rgb: picture.into_rgb8().into_raw() }
     }
 
     /// A picture of bytes that are there already, `[height, width, 3]`.

@@ -60,6 +60,16 @@ pub enum SpeechError {
         /// What to do.
         cure: &'static str,
     },
+    /// A head that was asked for and is not there.
+    #[error("the model has no head {head} in layer {layer} of its {n_layers} decoder layers, counted from 0")]
+    NoSuchHead {
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+        /// How many layers there are.
+        n_layers: usize,
+    },
     /// Heads that are not there.
     #[error("`{path}`: field `alignment_heads` {what}")]
     Heads {

@@ -15,7 +15,7 @@ use crate::model::Model;
 pub struct AlignmentHeads {
     /// Layer and head.
     pub heads: Vec<(usize, usize)>,
-    /// Whether `generation_config.json` names them; else they are all of the upper half of the layers.
+    /// Whether somebody or `generation_config.json` names them; else they are all of the upper half of the layers.
     pub are_named: bool,
 }
 
@@ -24,8 +24,7 @@ impl AlignmentHeads {
     pub fn of(model: &Model) -> Result<Self, SpeechError> {
         let path = model.folder().join("generation_config.json");
         let own = if path.exists() { Fields::read(&path)? } else { Fields::none(&path) };
-        let n_heads: Vec<usize> =
-            model.decoder.layers.iter().map(|layer| layer.cross.as_ref().map_or(0, |(_, cross)| cross.n_heads)).collect();
+        let n_heads = n_heads(model);
         let wrong = |what: String| SpeechError::Heads { path: path.clone(), what };
         let head = |value: &Value| match value.as_array().map(Vec::as_slice) {
             Some([layer, head]) => Some((usize::try_from(layer.as_u64()?).ok()?, usize::try_from(head.as_u64()?).ok()?)),
@@ -56,6 +55,21 @@ impl AlignmentHeads {
         Ok(Self { heads, are_named })
     }
 
+    /// These, if the model has them.
+    pub fn given(model: &Model, given: &[(usize, usize)]) -> Result<Self, SpeechError> {
+        let n_heads = n_heads(model);
+        let mut heads = Vec::new();
+        for &(layer, head) in given {
+            if head >= n_heads.get(layer).copied().unwrap_or(0) {
+                return Err(SpeechError::NoSuchHead { layer, head, n_layers: n_heads.len() });
+            }
+            if !heads.contains(&(layer, head)) {
+                heads.push((layer, head));
+            }
+        }
+        Ok(Self { heads, are_named: true })
+    }
+
     /// When the tokens of a text were said, and when the last of them ended: `text.len() + 1` times that never go back, fewer where the
     /// text is as long as the decoder can read.
     ///
@@ -79,6 +93,11 @@ impl AlignmentHeads {
         let rows: Vec<usize> = (fed.len() - text.len() - 1..fed.len()).collect();
         Ok(row_times(&seen.weights, n_frames, &rows, n_real)?.starts())
     }
+}
+
+/// By layer of the decoder.
+fn n_heads(model: &Model) -> Vec<usize> {
+    model.decoder.layers.iter().map(|layer| layer.cross.as_ref().map_or(0, |(_, cross)| cross.n_heads)).collect()
 }
 
 /// When tokens were said, by the attention of heads that follow the sound, `[row, frame]` each: `rows` wrote the tokens, and the last of

@@ -76,6 +76,12 @@ impl Speech {
         &self.tokens
     }
 
+    /// Takes times from these heads, each a layer and a head, whatever the model's files name.
+    pub fn align_by(&mut self, heads: &[(usize, usize)]) -> Result<(), SpeechError> {
+        self.heads = AlignmentHeads::given(&self.model, heads)?;
+        Ok(())
+    }
+
     /// The heads that times are taken from.
     pub fn alignment_heads(&self) -> &AlignmentHeads {
         &self.heads

@@ -216,6 +216,13 @@ impl Encoded {
         before.zip(&self.words).map(|(before, word)| word.is_none() || before != *word).collect()
     }
 
+    /// Leaves the first token out. Panics where there is none.
+    pub fn remove_first(&mut self) {
+        self.ids.remove(0);
+        self.tokens.remove(0);
+        self.words.remove(0);
+    }
+
     /// With these tokens before and after it, which stand for no text.
     fn between(self, [before, after]: &[Vec<&(String, u32)>; 2]) -> Self {
         let mut whole = Self::default();

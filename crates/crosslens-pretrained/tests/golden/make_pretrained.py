@@ -1,8 +1,8 @@
 """Golden values for the models of crosslens-pretrained, made by PyTorch and transformers.
 
 Run:     python make_pretrained.py [CASE …]   (with the versions of requirements.txt; a few seconds a case)
-Writes:  CASE/config.json, model.safetensors (or shards with their index, or pytorch_model.bin)
-         CASE/generation_config.json          not in `marian-bin`: old folders keep those settings in config.json
+Writes:  CASE/config.json, model.safetensors (or shards with their index, or pytorch_model.bin, or shards of that)
+         CASE/generation_config.json          not with pytorch_model.bin: old folders keep those settings in config.json
          CASE/generation_config.NAME.json     settings of the array NAME (forced, limited)
          CASE/golden.safetensors              what transformers computes from the folder as it lies there
 
@@ -43,7 +43,9 @@ Where transformers 5.22 and published folders disagree, the folder is as publish
   the factor, `umt5-tied` with it. mT5 never multiplies.
 """
 
+import io
 import json
+import pickle
 import platform
 import shutil
 import sys
@@ -95,11 +97,12 @@ def case(model_type, base, changes=None, *, lengths=LENGTHS, saved="safetensors"
 
     Further keys: `published` (changes of config.json after saving, None: take out), `separate_output`, `dtype`,
     `generation` (more settings of generation_config.json), `forced`, `limited` (whether to make those arrays), `stale` (a
-    tensor of the file that no model reads), `pad_inside` (whether the first source holds the pad token among its words:
+    tensor of the file that no model reads), `versions` (whether fairseq's `version` tensors lie beside the others, as in
+    facebook/bart-large), `pad_inside` (whether the first source holds the pad token among its words:
     M2M100 gives it no position and does not count it).
     """
     plain = {"published": {}, "separate_output": False, "dtype": torch.float32, "generation": {}}
-    plain |= {"forced": False, "limited": False, "stale": None, "pad_inside": False}
+    plain |= {"forced": False, "limited": False, "stale": None, "versions": False, "pad_inside": False}
     assert not more.keys() - plain.keys(), more
     config = base | (changes or {})
     return plain | {"model_type": model_type, "config": config, "lengths": lengths, "saved": saved} | more
@@ -142,6 +145,8 @@ def all_cases():
         "m2m_100": case("m2m_100", M2M100, forced=True, limited=True),
         "m2m_100-odd": case("m2m_100", M2M100, odd_m2m, pad_inside=True),
         "marian-bin": case("marian", MARIAN, {"forced_eos_token_id": 0}, saved="bin", published=old),
+        "marian-bin-sharded": case("marian", MARIAN, {"forced_eos_token_id": 0}, saved="bin shards", published=old),
+        "bart-legacy": case("bart", BART, {"forced_eos_token_id": 2}, saved="legacy bin", versions=True),
     }
 
 
@@ -217,16 +222,60 @@ def save(folder, model, config, case):
         path = folder / "model.safetensors"
         tensors = load_file(path) | {case["stale"]: torch.ones(8, config.num_heads)}
         save_file(tensors, path, {"format": "pt"})
-    if case["saved"] == "bin":
+    if "bin" in case["saved"]:
         (folder / "model.safetensors").unlink()
         (folder / "generation_config.json").unlink()
-        torch.save(model.state_dict(), folder / "pytorch_model.bin")
+        save_pickled(folder, model.state_dict(), case)
     if case["saved"] == "shards":
         assert len(list(folder.glob("model-*.safetensors"))) > 2
     path = folder / "config.json"
     text = json.loads(path.read_text()) | case["published"]
     text = {name: value for name, value in text.items() if not (name in case["published"] and value is None)}
     path.write_text(json.dumps(text, indent=2, sort_keys=True) + "\n")
+
+
+def save_pickled(folder, tensors, case):
+    """The weights as PyTorch pickles them: in an archive, in several with their index, or as it did before version 1.6."""
+    if case["versions"]:
+        tensors |= {f"model.{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
+    if case["saved"] == "bin":
+        torch.save(tensors, folder / "pytorch_model.bin")
+    elif case["saved"] == "legacy bin":
+        path = folder / "pytorch_model.bin"
+        torch.save(tensors, path, _use_new_zipfile_serialization=False)
+        path.write_bytes(with_numbered_storages(path.read_bytes()))
+    else:
+        files = {name: f"pytorch_model-0000{1 + number % 2}-of-00002.bin" for number, name in enumerate(tensors)}
+        for file in set(files.values()):
+            torch.save({name: tensor for name, tensor in tensors.items() if files[name] == file}, folder / file)
+        index = {"metadata": {}, "weight_map": files}
+        (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
+
+
+def with_numbered_storages(content):
+    """The same file with storages named and ordered by where they are first used, where PyTorch takes addresses."""
+    storages = {}
+
+    class Reader(pickle.Unpickler):
+        def persistent_load(self, storage):
+            assert storage[1] is torch.FloatStorage
+            storages[storage[2]] = 8 + 4 * storage[4]  # a count and so many numbers
+
+        def find_class(self, module, name):
+            return (lambda *_: None) if name == "_rebuild_tensor_v2" else super().find_class(module, name)
+
+    file = io.BytesIO(content)
+    for _ in range(3):  # the magic number, the protocol, the system
+        pickle.load(file)
+    Reader(file).load()
+    head, blocks = content[: file.tell()], {}
+    for name in pickle.load(file):
+        blocks[name] = file.read(storages[name])
+    assert not file.read()
+    numbers = {name: str(number).zfill(len(name)) for number, name in enumerate(storages)}
+    for name, number in numbers.items():
+        head = head.replace(name.encode(), number.encode())
+    return head + pickle.dumps(list(numbers.values()), 2) + b"".join(blocks[name] for name in storages)
 
 
 def open_saved(folder, case):

@@ -7,3 +7,4 @@ mod broken_settings;
 mod fixtures;
 mod golden;
 mod never_panics;
+mod orientation;

@@ -123,7 +123,7 @@ fn with_a_corpus_a_sentence_is_explained_as_in_its_report() {
 fn sums_alone_split_what_is_typed() {
     let (folder, corpus) = corpus();
     let model = ImportedModel::open(WEIGHTS.as_ref(), Attention::Cross).expect("a model");
-    let sentences = model.sentences(&corpus, 1).expect("sentences");
+    let sentences = model.sentences(&corpus, 1, &mut |_| ()).expect("sentences");
     let sums = folder.path().join("x.stats.safetensors");
     model.fit(&sentences, Shard::WHOLE, 1, &mut |_| ()).expect("sums").save(&sums).expect("a file");
     let fitted = serve(ImportedOptions { corpus: Some(corpus), ..ImportedOptions::default() });

@@ -79,12 +79,24 @@ impl std::str::FromStr for Heads {
         if text == "auto" {
             return Ok(Self(AlignHeads::Auto));
         }
+        let HeadList(heads) = text.parse::<HeadList>().map_err(|error| format!("`auto`, or {error}"))?;
+        Ok(Self(AlignHeads::These(heads)))
+    }
+}
+
+/// Heads as `layer.head`, separated by commas.
+#[derive(Clone)]
+pub(super) struct HeadList(pub(super) Vec<(usize, usize)>);
+
+impl std::str::FromStr for HeadList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
         let head = |text: &str| {
             let (layer, head) = text.trim().split_once('.')?;
             Some((layer.parse().ok()?, head.parse().ok()?))
         };
-        let heads: Option<Vec<_>> = text.split(',').map(head).collect();
-        heads.map(|heads| Self(AlignHeads::These(heads))).ok_or_else(|| "`auto`, or heads such as 2.0,3.5".into())
+        text.split(',').map(head).collect::<Option<_>>().map(Self).ok_or_else(|| "heads such as 2.0,3.5".into())
     }
 }
 
@@ -113,6 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         heads: arguments.heads.0.clone(),
         row: if arguments.shifted { Row::Reading } else { Row::Predicting },
         threshold: arguments.threshold,
+        keeps_weights: arguments.soft,
         n_threads: arguments.threads,
     };
     let aligned = align(&model, &pairs, gold.as_deref(), &options)?;
@@ -120,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut tally = aligned.tally;
     if let (Some(reverse), Some(symmetrise)) = (&arguments.reverse, arguments.symmetrise) {
         let turned: Vec<SourceAndTarget> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
-        let options = AlignOptions { heads: AlignHeads::Auto, ..options };
+        let options = AlignOptions { heads: AlignHeads::Auto, keeps_weights: false, ..options };
         let other = align(&open(reverse, &arguments.languages.turned())?, &turned, None, &options)?;
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
@@ -175,8 +188,8 @@ fn align(model: &Aligner, pairs: &[SourceAndTarget], gold: Option<&[Gold]>, opti
 }
 
 fn print_soft(aligned: &Aligned) -> Result<(), Failure> {
-    for (number, sentence) in aligned.sentences.iter().enumerate() {
-        let block = sentence.soft_text(number).map_err(|error| Failure::of(&error))?;
+    for (number, weights) in aligned.sentences.iter().filter_map(|sentence| sentence.weights.as_ref()).enumerate() {
+        let block = weights.soft_text(number).map_err(|error| Failure::of(&error))?;
         output::result(block.trim_end_matches('\n'));
         output::result("");
     }

@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let given = match (&arguments.corpus, &model) {
         (None, _) => given_sums(arguments.components.as_deref(), &arguments.model, &model.description()?)?,
         (Some(corpus), Model::Imported(model)) => {
-            let sentences = model.sentences(corpus, arguments.threads)?;
+            let sentences = model.sentences(corpus, arguments.threads, &mut |progress| bar.show(progress))?;
             sentences.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
             let stats = model.fit(&sentences, Shard::WHOLE, arguments.threads, &mut |progress| bar.show(progress))?;
             Some(stats.streams.into_iter().map(|stream| stream.sums).collect())

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::explain_files::Explaining;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 
 /// Lets a model write what it sees in pictures: captions, or the text of a line with TrOCR.
@@ -13,7 +14,9 @@ use crate::output;
 pub(crate) struct Arguments {
     /// A folder of Hugging Face's: config.json, weights, tokenizer and preprocessor_config.json.
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// PNG, JPEG or WebP files.
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<PathBuf>,

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::heads::explained;
 use super::languages::Reading;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 
 /// Says which heads changed their nature between two models of one shape: a base and a fine-tuned one, or two checkpoints.
@@ -14,10 +15,12 @@ use crate::output;
 pub(crate) struct Arguments {
     /// The first model, as `crosslens heads` takes it.
     #[arg(value_name = "A")]
-    before: PathBuf,
+    pub(super) before: PathBuf,
     /// The second.
     #[arg(value_name = "B")]
-    after: PathBuf,
+    pub(super) after: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Sentences for both, one a line: a source and a target separated by a tab or ` ||| `. Without targets each model's own are used.
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,

@@ -225,7 +225,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if arguments.save.is_none() && arguments.from_shares.is_empty() {
         let control = if explained.report.task.can_rerun { " --control" } else { "" };
-        let corpus = arguments.corpus.as_ref().map(|corpus| format!(" --corpus {}", corpus.display())).unwrap_or_default();
+        let corpus = match &arguments.corpus {
+            Some(corpus) => format!(" --corpus {}", corpus.display()),
+            // One sentence alone is no corpus to resample.
+            None if ImportedModel::is_at(&arguments.model) => " --corpus FILE".to_owned(),
+            None => String::new(),
+        };
         output::note(&format!("next: crosslens explain {}{corpus} --save report.json --bootstrap 200{control}", arguments.model.display()));
     }
     Ok(())
@@ -243,8 +248,10 @@ fn explain_model(arguments: &Arguments, model: &TrainedModel) -> Result<(Explain
 
 fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Explained, Description), Failure> {
     let given = given_sums(arguments.components.as_deref(), &arguments.model, model.description())?;
+    let bar = SentenceBar::new();
+    let mut show = |progress| bar.show(progress);
     // The corpus first: of sounds and pictures, what is read first decides what the codes are.
-    let others = arguments.corpus.as_deref().map(|corpus| model.sentences(corpus, arguments.threads)).transpose()?;
+    let others = arguments.corpus.as_deref().map(|corpus| model.sentences(corpus, arguments.threads, &mut show)).transpose()?;
     let asked = match &arguments.source {
         Some(source) => Some(model.sentence(source, arguments.target.as_deref(), arguments.threads)?),
         None => None,
@@ -254,16 +261,15 @@ fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Exp
         (None, Some(others)) => others,
         // Sums say what a position and a token are like; without them and without others the sentence is taken for itself.
         (Some(asked), None) => asked,
-        (None, None) => model.sentences(corpus_of_imported(None, &arguments.model, "explain")?, arguments.threads)?,
+        (None, None) => model.sentences(corpus_of_imported(None, &arguments.model, "explain")?, arguments.threads, &mut show)?,
     };
     if arguments.held_out && sentences.len() < 2 {
         let message = "one sentence has no two halves, to fit on and to explain";
         return Err(Failure::refused(message).hint("leave --held-out out, or more sentences with --corpus"));
     }
     let (options, control) = (options(arguments), arguments.control.then_some(arguments.seed));
-    state_for_imported(model, &sentences, &options);
-    let bar = SentenceBar::new();
-    let mut explained = model.explain(&sentences, given.as_deref(), &options, control, &mut |progress| bar.show(progress))?;
+    bar.aside(|| state_for_imported(model, &sentences, &options));
+    let mut explained = model.explain(&sentences, given.as_deref(), &options, control, &mut show)?;
     if sentences.len() == 1 && given.is_none() {
         explained.report.corpus.warnings.push(ONE_ALONE.into());
     }

@@ -2,11 +2,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crosslens_lab::analysis::explain::Memory;
-use crosslens_lab::{Choices, Opened, Sentences, Shard, fit_recording};
+use crosslens_lab::{ImportedModel, Opened, Sentences, Shard, fit_recording};
 
 use super::explain::{corpus_of_imported, open};
+use super::languages::Languages;
 use super::memory::state;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 use crate::progress::SentenceBar;
 
@@ -17,13 +19,18 @@ use crate::progress::SentenceBar;
 pub(crate) struct Arguments {
     /// The folder of a run, a recording, or a model of another program.
     #[arg(value_name = "DIR|REC|MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Fresh sentences of the run's task, 1000 unless given; of a recording its first ones, all unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "corpus")]
     samples: Option<u64>,
-    /// A file of pairs instead, one a line, source and target separated by a tab; for a model of another program also sources alone.
+    /// A file of pairs instead, one a line, source and target separated by a tab; for a model of another program also sources alone, or any
+    /// corpus that `train` takes.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
+    #[command(flatten)]
+    languages: Languages,
     /// Only every n-th sentence, beginning with the i-th.
     #[arg(long, value_name = "i/n", default_value = "1/1")]
     shard: ShardText,
@@ -64,7 +71,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
-    let (stats, n_sentences) = match open(&arguments.model, &Choices::default(), arguments.self_attention)? {
+    if !ImportedModel::is_at(&arguments.model) {
+        arguments.languages.refuse()?;
+    }
+    let (stats, n_sentences) = match open(&arguments.model, &arguments.languages.choice().into(), arguments.self_attention)? {
         Opened::Model(model) => {
             let n_samples = arguments.samples.unwrap_or(1000);
             let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, n_samples)?;
@@ -80,10 +90,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "fit")?;
-            let (sentences, n_all) = model.sentences_of_shard(corpus, shard, arguments.threads)?;
+            let (sentences, n_all) = model.sentences_of_shard(corpus, shard, arguments.threads, &mut show)?;
             let n_sentences = not_empty(n_all)?;
             let description = model.description();
-            state(&Memory::of_sums(description, &sentences.extent(description)), n_sentences);
+            bar.aside(|| state(&Memory::of_sums(description, &sentences.extent(description)), n_sentences));
             (model.fit(&sentences, Shard::WHOLE, arguments.threads, &mut show)?, n_sentences)
         }
         Opened::Recording(recording) => {

@@ -141,13 +141,13 @@ pub(crate) fn explained(
     match opened {
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(corpus, path, command)?;
-            let sentences = model.sentences(corpus, options.n_threads)?;
+            let sentences = model.sentences(corpus, options.n_threads, &mut show)?;
             if sentences.len() < 2 {
                 let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
                 return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
             }
             sentences.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
-            let memory = state_for_imported(&model, &sentences, options);
+            let memory = bar.aside(|| state_for_imported(&model, &sentences, options));
             Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
         Opened::Model(model) => {
@@ -200,8 +200,8 @@ fn chosen<'h>(arguments: &Arguments, heads: &'h [Head]) -> Vec<&'h Head> {
 fn table(heads: &[Head]) -> Vec<String> {
     let percent = |share: f64| format!("{:>4.0}", 100.0 * share + 0.0);
     let mut lines = vec![
-        "                     what the scores vary by, %            picks   loss where it is".to_owned(),
-        "head          label           pos  tok sink rest  entropy  alike   rebuilt uniform average  verdict".to_owned(),
+        "                     what the scores vary by, %                 picks   loss where it is".to_owned(),
+        "head          label           pos  tok sink rest    ±  entropy  alike   rebuilt uniform average  verdict".to_owned(),
     ];
     for head in heads {
         let kind = match head.kind.as_str() {
@@ -211,12 +211,14 @@ fn table(heads: &[Head]) -> Vec<String> {
         };
         let name = format!("{kind} {}.{}", head.layer, head.head);
         let shares = [head.shares.positional, head.shares.token, head.shares.sink, head.shares.residual].map(percent).join(" ");
+        // Half of the interval of the share that decided.
+        let within = head.deciding_interval().map_or_else(|| "   –".to_owned(), |[low, high]| percent((high - low) / 2.0));
         let effect = head.effect.map_or_else(
             || "      –       –       –".to_owned(),
             |effect| [effect.rebuilt, effect.uniform, effect.average].map(|more| format!("{more:>+7.3}")).join(" "),
         );
         lines.push(format!(
-            "{name:<13} {:<14} {shares}  {:>7.2}  {} %  {effect}  {}",
+            "{name:<13} {:<14} {shares} {within}  {:>7.2}  {} %  {effect}  {}",
             head.label.name(),
             head.entropy,
             percent(head.agreement),

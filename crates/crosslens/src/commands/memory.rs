@@ -9,9 +9,10 @@ use crate::output;
 /// Says what will be needed besides the model.
 pub(super) fn state(memory: &Memory, n_sentences: u64) {
     let total = amount(memory.total() as u64);
-    let grows = match memory.sources {
-        0 => "however many there are".to_owned(),
-        kept => format!("of which {} are the files themselves", amount(kept as u64)),
+    let grows = match (memory.sources, memory.pairs) {
+        (0, 0) => "however many there are".to_owned(),
+        (0, pairs) => format!("of which {} are the sentences themselves", amount(pairs as u64)),
+        (files, _) => format!("of which {} are the files themselves", amount(files as u64)),
     };
     let sentences = counted(n_sentences as usize, "sentence");
     output::note(&format!("{sentences}; besides the model this needs at most {total} of memory, {grows}"));

@@ -51,7 +51,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Fetches the model that is named, where that is asked for.
+    /// Fetches the models that are named, where that is asked for.
     pub(crate) fn fetch(&mut self) -> Result<(), Failure> {
         match self {
             Self::Explain(arguments) => arguments.hub.fetch(&mut arguments.model),
@@ -59,6 +59,16 @@ impl Command {
             Self::Heads(arguments) => arguments.hub.fetch(&mut arguments.model),
             Self::Align(arguments) => arguments.hub.fetch(&mut arguments.model),
             Self::Translate(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Transcribe(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Caption(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Record(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Fit(arguments) => arguments.hub.fetch(&mut arguments.model),
+            Self::Compare(arguments) => {
+                arguments.hub.fetch(&mut arguments.before)?;
+                arguments.hub.fetch(&mut arguments.after)
+            }
+            Self::Report(arguments) => arguments.paths.iter_mut().try_for_each(|path| arguments.hub.fetch(path)),
+            Self::Serve(arguments) => arguments.paths.iter_mut().try_for_each(|path| arguments.hub.fetch(path)),
             _ => Ok(()),
         }
     }

@@ -4,7 +4,9 @@ use crosslens_lab::analysis::{Existing, Fed};
 use crosslens_lab::{Attention, ImportedModel, RecordOptions, Sentences, TrainedModel};
 
 use super::explain::corpus_of_imported;
+use super::languages::Languages;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 use crate::progress::SentenceBar;
 
@@ -17,13 +19,18 @@ const N_KEPT: u64 = 100;
 pub(crate) struct Arguments {
     /// The folder of a run, or a model of another program.
     #[arg(value_name = "DIR|MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// Fresh sentences of the run's task to record.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
-    /// A file of pairs instead, one a line, source and target separated by a tab; for a model of another program also sources alone.
+    /// A file of pairs instead, one a line, source and target separated by a tab; for a model of another program also sources alone, or any
+    /// corpus that `train` takes.
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
+    #[command(flatten)]
+    languages: Languages,
     /// The folder of the recording.
     #[arg(short, long, value_name = "REC")]
     out: PathBuf,
@@ -57,12 +64,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let attention = if arguments.self_attention { Attention::All } else { Attention::Cross };
     let bar = SentenceBar::new();
     let n_sentences = if ImportedModel::is_at(&arguments.model) {
-        let model = ImportedModel::open(&arguments.model, attention)?;
+        let model = ImportedModel::open_with(&arguments.model, &arguments.languages.choice().into(), attention)?;
         let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "record")?;
-        let sentences = model.sentences(corpus, arguments.threads)?;
+        let sentences = model.sentences(corpus, arguments.threads, &mut |progress| bar.show(progress))?;
         model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
         sentences.len()
     } else {
+        arguments.languages.refuse()?;
         let model = TrainedModel { attention, ..TrainedModel::open(&arguments.model)? };
         let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, arguments.samples.unwrap_or_default())?;
         model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;

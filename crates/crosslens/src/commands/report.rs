@@ -8,6 +8,7 @@ use serde_json::json;
 use super::languages::Reading;
 use super::memory::state_for_imported;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::output;
 use crate::progress::SentenceBar;
 
@@ -17,7 +18,9 @@ pub(crate) struct Arguments {
     /// The folder of a run, a recording, a model that was not trained here, or a report made by `crosslens explain --save`; several to
     /// compare them.
     #[arg(value_name = "DIR|MODEL|REC|report.json", required = true)]
-    paths: Vec<PathBuf>,
+    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// The page.
     #[arg(short, long, value_name = "report.html", default_value = "report.html")]
     out: PathBuf,
@@ -128,7 +131,7 @@ fn shown(path: &Path, options: &ShowOptions) -> Result<Shown, Failure> {
     match options.imported.open(path)? {
         Opened::Imported(model) => {
             let mut told = |sentences: &ImportedSentences| {
-                state_for_imported(&model, sentences, &options.explain);
+                bar.aside(|| state_for_imported(&model, sentences, &options.explain));
             };
             Ok(Shown::of_imported_at(path, &model, options, &mut told, &mut show)?)
         }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::report::ImportedArguments;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::progress::SentenceBar;
 use crate::{interrupt, output};
 
@@ -21,7 +22,9 @@ pub(crate) struct Arguments {
     /// Folders of runs, recordings, models that were not trained here (a folder of Hugging Face's, or mapped weights), and reports made by
     /// `crosslens explain --save`. Default: every run under runs/.
     #[arg(value_name = "DIR|MODEL|REC|report.json")]
-    paths: Vec<PathBuf>,
+    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// The port; 0 for any that is free.
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,

@@ -9,9 +9,11 @@ use crosslens_lab::speech::{Listening, Task};
 use crosslens_lab::{HeardSoFar, PretrainedModel, SpeechModel, Transcription};
 use serde_json::{Value, json};
 
+use super::align::HeadList;
 use super::explain_files::Explaining;
 use super::report::counted;
 use crate::failure::Failure;
+use crate::hub::Hub;
 use crate::progress::SecondBar;
 use crate::{interrupt, output};
 
@@ -20,13 +22,19 @@ use crate::{interrupt, output};
 pub(crate) struct Arguments {
     /// The folder of a Whisper of Hugging Face's: config.json, weights and tokenizer.
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) hub: Hub,
     /// The sounds.
     #[arg(value_name = "AUDIO", required = true)]
     audio: Vec<PathBuf>,
     /// Find out when each word was said, by what the model looked at; in subtitles each word then stands alone.
     #[arg(long)]
     words: bool,
+    /// With --words: take times from these heads, as `layer.head` separated by commas, instead of those that generation_config.json names.
+    /// `crosslens heads MODEL --corpus FILE --emit alignment-heads --monotone` proposes some.
+    #[arg(long, value_name = "L.H,…", requires = "words")]
+    heads: Option<HeadList>,
     /// The form of what is written.
     #[arg(long, value_name = "json|srt|vtt|tsv|txt", default_value = "txt", value_parser = format)]
     format: Format,
@@ -70,7 +78,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::refused(message).hint("a folder with a Whisper: hf download openai/whisper-tiny --local-dir whisper-tiny"));
     }
     interrupt::listen();
-    let model = SpeechModel::open(&arguments.model)?;
+    let mut model = SpeechModel::open(&arguments.model)?;
+    if let Some(HeadList(heads)) = &arguments.heads {
+        model.align_by(heads)?;
+    }
     let heads = model.speech().alignment_heads();
     if arguments.words && !heads.are_named {
         output::note(&format!(

@@ -1,3 +1,4 @@
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::Token;
@@ -5,7 +6,8 @@ use crosslens_lab::analysis::explain::Options;
 use crosslens_lab::analysis::page::Page;
 use crosslens_lab::train::RunFolder;
 use crosslens_lab::{
-    Attention, Decoding, EarlyStopping, ImportedModel, ImportedOptions, PretrainedModel, Sampling, Shard, ShowOptions, Shown, Translation,
+    Attention, Decoding, EarlyStopping, ImportedModel, ImportedOptions, ImportedSentences, PretrainedModel, PretrainedSubject, Sampling,
+    Shard, ShowOptions, Shown, Translation,
 };
 use serde_json::json;
 
@@ -69,7 +71,7 @@ pub(crate) struct Arguments {
     /// Write the attention of every text into a .safetensors file, under the number of its line from 0. Of a run only.
     #[arg(long, value_name = "FILE")]
     pub(super) attention: Option<PathBuf>,
-    /// Threads; 0 for one per core. Of a run only.
+    /// Threads, each for one text at a time; 0 for one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) threads: usize,
     /// Write a page that shows how each text came about, for any browser, without a network; of many texts the first 1000 are explained and
@@ -92,6 +94,8 @@ const EXPLAINED: usize = 1000;
 const SHOWN: usize = 50;
 /// A line of standard input may be a whole article, to be summarised; a longer one is none.
 const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Lines of standard input that are read before the first of them is answered; somebody who types waits for none.
+const LINES: usize = 32;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if RunFolder::at(&arguments.model).holds_run() {
@@ -114,39 +118,96 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             None
         }
     };
-    let most = arguments.max_tokens.map_or(usize::MAX, usize::from);
-    let mut written: Vec<(String, Vec<Token>)> = Vec::new();
-    let mut translate = |text: &str| -> Result<(), Failure> {
-        let translations = match (&model, &how) {
-            (ImportedModel::Pretrained(model), Some(how)) => model.translate(text, how)?,
-            _ => vec![model.translate_greedily(text, most)?],
-        };
-        translations.iter().for_each(|translation| show(arguments, text, translation));
-        if let Some(best) = translations.into_iter().next().filter(|_| arguments.explain.is_some() && written.len() < EXPLAINED) {
-            written.push((text.to_owned(), best.tokens));
-        }
-        Ok(())
-    };
+    let mut translator = Translator { arguments, model: &model, how, subject: None, written: Vec::new() };
     match arguments.text.as_deref() {
         Some(text) if text.trim().is_empty() => {
             let hint = format!("crosslens translate {} \"some text\"", arguments.model.display());
             return Err(Failure::refused("the text is empty").hint(hint));
         }
-        Some(text) if text != "-" => translate(text)?,
+        Some(text) if text != "-" => translator.translate(&[text.to_owned()], None)?,
         _ => {
-            let mut lines = input::Lines::of(std::io::stdin().lock(), MAX_TEXT_BYTES);
-            while let Some((number, line)) = lines.next_line()? {
-                if line.trim().is_empty() {
-                    show_blank(arguments, &line);
-                    continue;
+            let at_once = if std::io::stdin().is_terminal() { 1 } else { LINES };
+            let mut input = input::Lines::of(std::io::stdin().lock(), MAX_TEXT_BYTES);
+            let (mut lines, mut first) = (Vec::with_capacity(at_once), 0);
+            loop {
+                let next = input.next_line();
+                let is_over = !matches!(next, Ok(Some(_)));
+                // What stands before a line that cannot be read is answered all the same.
+                let (line, failure) = next.map_or_else(|failure| (None, Some(failure)), |line| (line, None));
+                lines.extend(line.map(|(_, line)| line));
+                if is_over || lines.len() == at_once {
+                    translator.translate(&lines, Some(first))?;
+                    first += lines.len();
+                    lines.clear();
                 }
-                translate(&line).map_err(|failure| failure.in_file(input::place(number).as_ref()))?;
+                if let Some(failure) = failure {
+                    return Err(failure);
+                }
+                if is_over {
+                    break;
+                }
             }
         }
     }
+    let Translator { written, .. } = translator;
     match &arguments.explain {
+        Some(page) if written.is_empty() => {
+            output::note(&format!("no text was written, so that `{}` is not made", page.display()));
+            Ok(())
+        }
         Some(page) => explain(arguments, &model, &written, page),
         None => Ok(()),
+    }
+}
+
+/// Translates line after line, and keeps the first of them where a page is asked for.
+struct Translator<'a> {
+    arguments: &'a Arguments,
+    model: &'a ImportedModel,
+    /// How a pretrained model is searched; a mapped one writes its likeliest word.
+    how: Option<Decoding>,
+    /// A pretrained model on its threads, made when it is first needed.
+    subject: Option<PretrainedSubject>,
+    written: Vec<(String, Vec<Token>)>,
+}
+
+impl Translator<'_> {
+    /// Shows what becomes of each line, in their order; a line without words stays one. `first` is the number of the first line of standard
+    /// input, from 0; none of a text that was given.
+    fn translate(&mut self, lines: &[String], first: Option<usize>) -> Result<(), Failure> {
+        let texts: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.trim().is_empty()).collect();
+        let mut answers = self.answers(&texts)?.into_iter();
+        for (number, line) in lines.iter().enumerate() {
+            if line.trim().is_empty() {
+                show_blank(self.arguments, line);
+                continue;
+            }
+            let answer = answers.next().expect("one for each text");
+            let translations = answer.map_err(|failure| match first {
+                Some(first) => failure.in_file(input::place(first + number + 1).as_ref()),
+                None => failure,
+            })?;
+            translations.iter().for_each(|translation| show(self.arguments, line, translation));
+            let is_kept = self.arguments.explain.is_some() && self.written.len() < EXPLAINED;
+            if let Some(best) = translations.into_iter().next().filter(|_| is_kept) {
+                self.written.push((line.clone(), best.tokens));
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of each text. A pretrained model takes several at a time.
+    fn answers(&mut self, texts: &[&str]) -> Result<Vec<Result<Vec<Translation>, Failure>>, Failure> {
+        let most = self.arguments.max_tokens.map_or(usize::MAX, usize::from);
+        let (ImportedModel::Pretrained(model), Some(how)) = (self.model, &self.how) else {
+            let greedily = |text: &&str| -> Result<Vec<Translation>, Failure> { Ok(vec![self.model.translate_greedily(text, most)?]) };
+            return Ok(texts.iter().map(greedily).collect());
+        };
+        let subject = match &mut self.subject {
+            Some(subject) => subject,
+            none => none.insert(model.subject_on(self.arguments.threads)?),
+        };
+        Ok(model.translate_all(texts, how, subject).into_iter().map(|answer| answer.map_err(Failure::from)).collect())
     }
 }
 
@@ -156,22 +217,26 @@ fn explain(arguments: &Arguments, model: &ImportedModel, written: &[(String, Vec
         ImportedOptions { corpus: arguments.corpus.clone(), components: arguments.components.clone(), ..ImportedOptions::default() };
     let bar = SentenceBar::new();
     let mut progress = |progress| bar.show(progress);
-    let sums = match imported.sentences(model, EXPLAINED as u64, 0)? {
-        Some(corpus) => {
-            let stats = model.fit(&corpus, Shard::WHOLE, 0, &mut progress)?;
-            Some(stats.streams.into_iter().map(|stream| stream.sums).collect())
-        }
-        None => imported.sums(model, &arguments.model)?,
-    };
+    let corpus = imported.sentences(model, EXPLAINED as u64, arguments.threads, &mut progress)?;
     let pairs: Vec<(&str, Vec<Token>)> = written.iter().map(|(source, tokens)| (source.as_str(), tokens.clone())).collect();
     let sentences = model.written(&pairs)?;
     let options = ShowOptions {
         n_sentences: sentences.len(),
         seed: 0,
         imported,
-        explain: Options { samples: SHOWN, geometry: true, ..Options::default() },
+        explain: Options { samples: SHOWN, geometry: true, n_threads: arguments.threads, ..Options::default() },
     };
-    state_for_imported(model, &sentences, &options.explain);
+    // The corpus is summed as well, and stays in memory beside the texts.
+    let all = corpus.iter().cloned().fold(sentences.clone(), ImportedSentences::then);
+    bar.aside(|| state_for_imported(model, &all, &options.explain));
+    drop(all);
+    let sums = match &corpus {
+        Some(corpus) => {
+            let stats = model.fit(corpus, Shard::WHOLE, arguments.threads, &mut progress)?;
+            Some(stats.streams.into_iter().map(|stream| stream.sums).collect())
+        }
+        None => options.imported.sums(model, &arguments.model)?,
+    };
     let mut shown = Shown::of_imported(model, &sentences, sums.as_deref(), &options, &mut progress)?.found_at(&arguments.model)?;
     shown.explained.report.corpus.source = "translated here".into();
     let title = format!("Crosslens: translations of {}", shown.name);

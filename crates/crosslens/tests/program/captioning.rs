@@ -172,21 +172,47 @@ fn heads_of_pictures_are_listed_and_compared() {
     assert!(compared.contains("0 of 2 heads changed their label"), "{compared}");
 }
 
-/// Models of transformers' with random weights; their tokens are named here.
+/// Puts a model of transformers' with random weights into the folder; its tokens are named here.
+fn add(folder: &Path, model: &str, size: [usize; 2], tokenizer: &Value) {
+    let at = folder.join(model);
+    std::fs::create_dir(&at).expect("a folder");
+    for name in ["config.json", "generation_config.json", "model.safetensors"] {
+        std::fs::copy(Path::new(GOLDEN).join("vision").join(model).join(name), at.join(name)).expect("a copy");
+    }
+    let text = std::fs::read_to_string(folder.join("sees/preprocessor_config.json")).expect("a processor");
+    let mut processor: Value = serde_json::from_str(&text).expect("JSON");
+    processor["size"] = json!({ "height": size[0], "width": size[1] });
+    std::fs::write(at.join("preprocessor_config.json"), processor.to_string()).expect("a processor");
+    std::fs::write(at.join("tokenizer.json"), tokenizer.to_string()).expect("a tokenizer");
+}
+
+/// BERT's tokenizer begins a text with `[CLS]`, here `<pad>`; BLIP's decoder reads its own start token there, and TrOCR's before it.
+#[test]
+fn a_given_caption_follows_the_start_token_of_blip() {
+    let folder = folder();
+    let mut tokenizer = tokenizer();
+    let special = |name: &str, id: usize| json!({ "id": name, "ids": [id], "tokens": [name] });
+    let piece = |name: &str| json!({ "SpecialToken": { "id": name, "type_id": 0 } });
+    let text = json!({ "Sequence": { "id": "A", "type_id": 0 } });
+    tokenizer["post_processor"] = json!({
+        "type": "TemplateProcessing", "single": [piece("<pad>"), text, piece("</s>")], "pair": [piece("<pad>"), text, piece("</s>")],
+        "special_tokens": { "<pad>": special("<pad>", 1), "</s>": special("</s>", 2) }
+    });
+    for (model, size, fed) in
+        [("blip", [24, 24], json!(["<s>", "w5", "w6"])), ("vit-trocr", [16, 24], json!(["</s>", "<pad>", "w5", "w6"]))]
+    {
+        add(folder.path(), model, size, &tokenizer);
+        succeed(folder.path(), &["attend", model, "--source", "one.png", "--target", "w5 w6", "-o", "x.json"]);
+        let attended: Value = serde_json::from_slice(&std::fs::read(folder.path().join("x.json")).expect("a file")).expect("JSON");
+        assert_eq!(attended["fed"], fed, "{model}");
+    }
+}
+
 #[test]
 fn models_that_read_lines_and_write_captions_do_so() {
     let folder = folder();
     for (model, size) in [("vit-trocr", [16, 24]), ("blip", [24, 24])] {
-        let at = folder.path().join(model);
-        std::fs::create_dir(&at).expect("a folder");
-        for name in ["config.json", "generation_config.json", "model.safetensors"] {
-            std::fs::copy(Path::new(GOLDEN).join("vision").join(model).join(name), at.join(name)).expect("a copy");
-        }
-        let text = std::fs::read_to_string(folder.path().join("sees/preprocessor_config.json")).expect("a processor");
-        let mut processor: Value = serde_json::from_str(&text).expect("JSON");
-        processor["size"] = json!({ "height": size[0], "width": size[1] });
-        std::fs::write(at.join("preprocessor_config.json"), processor.to_string()).expect("a processor");
-        std::fs::write(at.join("tokenizer.json"), tokenizer().to_string()).expect("a tokenizer");
+        add(folder.path(), model, size, &tokenizer());
         let line = succeed(folder.path(), &["caption", model, "one.png", "--max-tokens", "6", "--json", "--explain", "page.html"]);
         let line: Value = serde_json::from_slice(&line.stdout).expect("JSON");
         let tokens: Vec<usize> = serde_json::from_value(line["tokens"].clone()).expect("tokens");

@@ -105,8 +105,23 @@ fn languages_that_are_missing_unknown_or_too_many_are_refused() {
     for command in ["heads", "align"] {
         refused(&[command, "many", "--corpus", "pairs.tsv"], &["--source-language"]);
     }
+    for command in ["fit", "record"] {
+        refused(&[command, "many", "--corpus", "pairs.tsv", "-o", "x"], &["--source-language"]);
+    }
     std::fs::write(folder.path().join("many/tokenizer.json"), tokenizer().to_string().replace("__", "_")).expect("a file");
     refused(&[&["translate", "many", "w5"], &SPEAKING[..]].concat(), &["tells no languages apart", "leave --source-language"]);
+}
+
+/// What the hint of `fit` and `record` names, they take; sums and recordings are those of these languages.
+#[test]
+fn states_are_summed_and_recorded_in_the_chosen_languages() {
+    let folder = folder();
+    std::fs::write(folder.path().join("pairs.tsv"), "w5 w6\tw7\nw8\tw9 w10\n").expect("a corpus");
+    succeed(folder.path(), &[&["fit", "many", "--corpus", "pairs.tsv", "-o", "x.stats.safetensors"], &SPEAKING[..]].concat());
+    let given = ["explain", "many", "--corpus", "pairs.tsv", "--components", "x.stats.safetensors", "--causal", "0"];
+    succeed(folder.path(), &[&given[..], &SPEAKING[..]].concat());
+    succeed(folder.path(), &[&["record", "many", "--corpus", "pairs.tsv", "--forced", "-o", "recorded"], &SPEAKING[..]].concat());
+    succeed(folder.path(), &["explain", "recorded"]);
 }
 
 #[test]

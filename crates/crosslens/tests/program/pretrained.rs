@@ -292,7 +292,9 @@ fn a_corpus_is_explained_head_by_head() {
 
     let heads = |more: &[&str]| succeed(folder, &[&["heads", "t5", "--corpus", "pairs.tsv", "--causal-samples", "10"], more].concat());
     let table = lines(&heads(&["--bootstrap", "0"]));
-    assert!(table[1].starts_with("head          label"), "{table:?}");
+    assert!(table[1].starts_with("head          label") && table[2].contains(" – "), "without resamples no interval: {table:?}");
+    let within = lines(&heads(&["--bootstrap", "20"]))[2].split_whitespace().nth(7).map(str::parse::<f64>);
+    assert!(matches!(within, Some(Ok(width)) if width > 0.0), "{within:?}");
     assert!(table[2].starts_with("cross 0.0") && table[9].starts_with("cross 1.3"), "{table:?}");
     assert!(table.last().expect("a sum").starts_with("8 heads: "), "{table:?}");
 
@@ -306,6 +308,11 @@ fn a_corpus_is_explained_head_by_head() {
         assert_eq!(line.split_whitespace().nth(2), head["label"].as_str(), "{line}");
         assert!(head["effect"]["uniform"].is_f64() && head["diagonal"].is_f64());
         assert_eq!(head["intervals"].as_array().map(Vec::len), Some(9), "{head}");
+        for (share, value) in head["shares"].as_object().expect("four shares") {
+            let [low, high] = [0, 1].map(|end| head["share_intervals"][share][end].as_f64().expect("an interval"));
+            let value = value.as_f64().expect("a share");
+            assert!(low < high && (low - 0.2..high + 0.2).contains(&value), "{share} {value}: {low} to {high}");
+        }
     }
     let all: Value = serde_json::from_str(&lines(&heads(&["--self-attention", "--bootstrap", "0", "--json"])).concat()).expect("JSON");
     assert_eq!(all["heads"].as_array().map(Vec::len), Some(24));
@@ -520,6 +527,38 @@ fn one_sentence_is_explained_among_others_or_by_sums() {
     assert!(halved.starts_with("exit 1") && halved.contains("one sentence has no two halves"), "{halved}");
     let shown = lines(&succeed(folder, &["explain", "t5", "--source", "w5 w6 w7"])).join("\n");
     assert!(shown.contains("explained on 1 sentences"), "{shown}");
+    // What is proposed next can be done, once there is a file.
+    let said = String::from_utf8_lossy(&succeed(folder, &["explain", "t5", "--source", "w5 w6 w7"]).stderr).into_owned();
+    assert!(said.contains("next: crosslens explain t5 --corpus FILE --save report.json"), "{said}");
+}
+
+/// Files as `train` takes them: packed, with a mark, two beside each other.
+#[test]
+fn a_model_that_was_not_trained_here_takes_any_corpus() {
+    let folder = folder();
+    let folder = folder.path();
+    let pairs = std::fs::read_to_string(folder.join("pairs.tsv")).expect("a corpus");
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(pairs.as_bytes()).expect("into memory");
+    std::fs::write(folder.join("pairs.tsv.gz"), packed.finish().expect("into memory")).expect("a corpus");
+    std::fs::write(folder.join("marked.tsv"), format!("\u{feff}{pairs}")).expect("a corpus");
+    for (name, column) in [("x.en", 0), ("x.fr", 1)] {
+        let side: String = pairs.lines().map(|line| line.split('\t').nth(column).expect("two columns").to_owned() + "\n").collect();
+        std::fs::write(folder.join(name), side).expect("a corpus");
+    }
+    let by = |corpus: &str| explain(folder, &["t5", "--corpus", corpus, "--causal", "0"]);
+    let whole = by("pairs.tsv");
+    for corpus in ["pairs.tsv.gz", "marked.tsv", "x.en,x.fr"] {
+        assert_alike(&by(corpus), &whole, 1e-9, &[]);
+    }
+    for command in [&["heads", "--causal-samples", "0", "--bootstrap", "0"][..], &["fit", "-o", "x.stats.safetensors"]] {
+        succeed(folder, &[&[command[0], "t5", "--corpus", "pairs.tsv.gz"], &command[1..]].concat());
+    }
+    // Sources alone.
+    std::fs::write(folder.join("words.txt"), "w5 w6\nw7\n").expect("a corpus");
+    assert_eq!(explain(folder, &["t5", "--corpus", "words.txt", "--causal", "0"])["corpus"]["pairs"], 2);
+    let refused = seen(folder, &["explain", "t5", "--corpus", "pairs.json"]);
+    assert!(refused.starts_with("exit 1") && refused.contains("jq -c"), "{refused}");
 }
 
 /// Shards of a file add up to the whole of it, and one of them reads nothing of the others.
@@ -651,6 +690,34 @@ fn a_page_is_written_of_a_model_and_of_translations() {
         assert!(!said.contains("these texts alone"), "{said}");
     }
     assert_eq!(run(folder, &["translate", "t5", "w5", "--corpus", "pairs.tsv"]).status.code(), Some(2), "--corpus is for --explain");
+    // Memory for both the text and the corpus is stated before either is explained.
+    let both = succeed(folder, &[&translate[..], &["--corpus", "pairs.tsv"]].concat());
+    assert!(String::from_utf8_lossy(&both.stderr).starts_with("31 sentences; besides the model this needs at most "), "{both:?}");
+}
+
+/// Lines are answered in their order whoever works on them; of blank lines alone there is no page.
+#[test]
+fn threads_share_lines_and_keep_their_order() {
+    let folder = folder();
+    let folder = folder.path();
+    let piped = |input: &str, more: &[&str]| {
+        let mut command = crosslens(folder, &[&["translate", "t5", "--max-tokens", "8"], more].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        child.stdin.take().expect("an input").write_all(input.as_bytes()).expect("read");
+        child.wait_with_output().expect("it ends")
+    };
+    let input: String = (0..70).map(|number| if number % 9 == 4 { "\n".into() } else { words(number, 2 + number % 7) + "\n" }).collect();
+    let one = piped(&input, &["--threads", "1"]);
+    assert_eq!((lines(&one).len(), one.status.success()), (70, true));
+    assert_eq!(lines(&piped(&input, &["--threads", "2"])), lines(&one));
+    // What stands before a line that cannot be read is answered, and that line is named.
+    let broken = piped(&format!("{}\nw5 w6\n{}\n", words(1, 3), "w5 ".repeat(9000)), &["--threads", "2"]);
+    assert_eq!((lines(&broken).len(), broken.status.code()), (2, Some(1)));
+    assert!(String::from_utf8_lossy(&broken.stderr).contains("standard input, line 3"), "{broken:?}");
+
+    let blank = piped("\n \n", &["--explain", "none.html"]);
+    assert!(blank.status.success() && !folder.join("none.html").exists(), "{blank:?}");
+    assert!(String::from_utf8_lossy(&blank.stderr).contains("no text was written"), "{blank:?}");
 }
 
 /// The tokenizer knows more words than the model has.
@@ -717,10 +784,35 @@ fn a_model_of_the_hub_is_fetched_only_where_that_is_asked_for() {
     assert!(String::from_utf8_lossy(&unasked.stderr).contains("--download"));
 
     let fetched = translate("some/tiny", &["--download"]);
-    assert_eq!((lines(&fetched), asked().trim_end()), (lines(&local), "download some/tiny --local-dir tiny.part"));
+    // Weights for other programs stay where they are.
+    let unread = ["*.h5", "*.msgpack", "*.onnx", "*.onnx_data", "*.ot", "*.tflite", "openvino*"].map(|kind| format!(" --exclude {kind}"));
+    let asked_for = format!("download some/tiny --local-dir tiny.part{}", unread.concat());
+    assert_eq!((lines(&fetched), asked().trim_end()), (lines(&local), asked_for.as_str()));
     assert!(folder.join("tiny/config.json").is_file() && !folder.join("tiny.part").exists());
     assert_eq!(lines(&translate("some/tiny", &["--download"])), lines(&local));
     assert_eq!(asked().lines().count(), 1, "what is there is not fetched again");
+
+    // Whatever takes a model fetches one.
+    for (number, (command, more)) in [
+        (&["fit"][..], &["--corpus", "pairs.tsv", "-o", "x.stats.safetensors"][..]),
+        (&["record"], &["--corpus", "pairs.tsv", "-o", "recorded"]),
+        (&["compare", "t5"], &["--corpus", "pairs.tsv"]),
+        (&["report"], &["--corpus", "pairs.tsv", "--causal", "0"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("some/other{number}");
+        let arguments = [command, &[&id, "--download"], more].concat();
+        let output = crosslens(folder, &arguments).env("PATH", &path).output().expect("the program starts");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        assert!(asked().lines().last().is_some_and(|line| line.starts_with(&format!("download {id} "))), "{arguments:?}");
+    }
+    for command in [&["transcribe"][..], &["caption"], &["serve"]] {
+        let arguments = [command, &["some/gone", "x", "--download"]].concat();
+        let output = crosslens(folder, &arguments).env("PATH", &path).output().expect("the program starts");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("cannot fetch some/gone"), "{arguments:?}: {output:?}");
+    }
 
     let gone = translate("some/gone", &["--download"]);
     assert_eq!(gone.status.code(), Some(1));

@@ -308,6 +308,25 @@ fn heads_that_follow_the_sound_are_proposed_and_give_times() {
     }
 }
 
+/// Heads that somebody names are taken instead of those of generation_config.json.
+#[test]
+fn times_are_taken_from_the_heads_that_are_named() {
+    let folder = folder();
+    let mut other = generation();
+    other["alignment_heads"] = json!([[0, 1]]);
+    write(&folder.path().join("whisper"), "generation_config.json", &other);
+    let starts = |more: &[&str]| {
+        let line: Value = serde_json::from_str(&stdout(folder.path(), &[&["talk.wav", "--words", "--json"], more].concat())).expect("JSON");
+        (0..SAID.len()).map(|word| line["segments"][0]["words"][word]["start"].as_f64().expect("seconds")).collect::<Vec<_>>()
+    };
+    let is_right = |starts: &[f64]| starts.iter().zip(&SAID).all(|(start, (_, seconds))| (start - seconds.start as f64).abs() < 0.1);
+    assert!(!is_right(&starts(&[])), "head 1 looks at the first second");
+    assert!(is_right(&starts(&["--heads", "0.0"])));
+    let missing = seen(folder.path(), &["transcribe", "whisper", "talk.wav", "--words", "--heads", "0.0,7.1"]);
+    assert!(missing.starts_with("exit 1") && missing.contains("no head 1 in layer 7"), "{missing}");
+    assert!(seen(folder.path(), &["transcribe", "whisper", "talk.wav", "--heads", "0.0"]).starts_with("exit 2"));
+}
+
 /// Noise and silence are two kinds of frames, 250 steps of each five seconds, and what follows a sound is silence too. Half of the files
 /// are loud first, half last, so that no position explains what the head that looks at loud frames looks at: their code does.
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crosslens_analysis::{SiteKind, Token, Visible};
 
-use super::{Writer, activation, d_head, epsilon};
+use super::{Writer, activation, d_head, epsilon, readout};
 use crate::PretrainedError;
 use crate::fields::Fields;
 use crate::layers::{Activation, Attention, Linear, Norm, Positions, Table};
@@ -85,8 +85,7 @@ fn read_kind(weights: &mut Weights, side: &str, config: &Fields, d_asked: usize,
             Ending::Norm(Norm::layer(weights, &format!("{head}.layer_norm"), d, epsilon)?),
         ],
     };
-    let readout = format!("{head}.decoder.weight");
-    let out = if weights.has(&readout) { Arc::new(weights.table(&readout, n_words, d)?) } else { table.clone() };
+    let out = readout(weights, &format!("{head}.decoder.weight"), config, table.clone())?;
     let bias = Some(weights.read(&format!("{head}.bias"), &[n_words])?);
     weights.pass_over(&format!("{head}.decoder.bias"));
     weights.pass_over(&format!("{name}.embeddings.position_ids"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosslens_analysis::{SiteKind, Visible};
 
-use super::{Writer, activation, d_head, epsilon};
+use super::{Writer, activation, d_head, epsilon, readout};
 use crate::PretrainedError;
 use crate::fields::Fields;
 use crate::layers::{Attention, Norm, Origin, Positions};
@@ -78,8 +78,7 @@ pub(super) fn read(weights: &mut Weights, side: &str, config: &Fields, d_asked: 
         }
     }
     let ending = vec![Ending::Norm(norm(weights, format!("{name}.ln_f"))?)];
-    let readout = format!("{side}.lm_head.weight");
-    let out = if weights.has(&readout) { Arc::new(weights.table(&readout, n_words, d)?) } else { table.clone() };
+    let out = readout(weights, &format!("{side}.lm_head.weight"), config, table.clone())?;
     let stack = Stack {
         kind: SiteKind::DecoderSelf,
         reads: Reads::Words { table, scale: 1.0 },

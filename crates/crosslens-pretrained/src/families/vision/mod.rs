@@ -9,7 +9,7 @@ mod trocr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::{Family, activation, d_head};
+use super::{Family, activation, d_head, readout};
 use crate::PretrainedError;
 use crate::fields::Fields;
 use crate::generation::Generation;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosslens_analysis::SiteKind;
 
-use super::{Writer, activation};
+use super::{Writer, activation, readout};
 use crate::PretrainedError;
 use crate::families::fairseq::{self, FIRST_POSITION, Side};
 use crate::fields::Fields;
@@ -32,8 +32,7 @@ pub(super) fn read(weights: &mut Weights, side: &str, config: &Fields, d_asked: 
     let has_norm = config.flag("layernorm_embedding", true)?;
     let embedding_norm = decoder.norm(weights, has_norm, "layernorm_embedding")?;
     let layers = decoder.layers(weights, config)?;
-    let readout = format!("{side}.output_projection.weight");
-    let out = if weights.has(&readout) { Arc::new(weights.table(&readout, n_words, d)?) } else { table.clone() };
+    let out = readout(weights, &format!("{side}.output_projection.weight"), config, table.clone())?;
     let stack = Stack {
         kind: SiteKind::DecoderSelf,
         reads: Reads::Words { table, scale },
