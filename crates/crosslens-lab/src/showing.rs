@@ -37,6 +37,16 @@ pub enum ShowError {
         /// The model.
         path: PathBuf,
     },
+    /// A file that goes with it cannot be read.
+    #[error("cannot read `{path}`, which {option} names")]
+    Unreadable {
+        /// The option.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// The sentences for it cannot be had.
     #[error(transparent)]
     Sentences(#[from] SentencesError),
@@ -90,6 +100,16 @@ impl ImportedOptions {
     /// Whether anything is asked for that only models of other programs need.
     pub fn is_asked(&self) -> bool {
         self.corpus.is_some() || self.components.is_some() || self.self_attention
+    }
+
+    /// Whether the files can be read, for whoever uses them only later; what is in them is seen then.
+    pub fn check_files(&self) -> Result<(), ShowError> {
+        for (option, path) in [("--corpus", &self.corpus), ("--components", &self.components)] {
+            let Some(path) = path else { continue };
+            let opened = if path.is_dir() { std::fs::read_dir(path).map(drop) } else { std::fs::File::open(path).map(drop) };
+            opened.map_err(|source| ShowError::Unreadable { option, path: path.clone(), source })?;
+        }
+        Ok(())
     }
 
     /// Opens a path with the attention that is asked for.

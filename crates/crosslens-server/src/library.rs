@@ -276,6 +276,7 @@ pub struct Summary {
 impl Library {
     /// Opens everything and explains nothing yet: [`Library::prepare`] does. Saved reports are there at once.
     pub fn open(paths: &[PathBuf], options: OpenOptions) -> Result<Self, LibraryError> {
+        options.imported.check_files()?;
         let mut library = Self { models: Vec::new(), reports: RwLock::default(), options };
         for path in paths {
             library.add(path)?;
@@ -328,7 +329,6 @@ impl Library {
         }
     }
 
-    fn explained(&self, opened: Opened, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<(Shown, Source), LibraryError> {
     /// Explains one and keeps what comes of it.
     fn make(&self, number: usize, opened: Opened, path: &Path, told: &mut dyn FnMut(Preparing<'_>)) -> Result<(), LibraryError> {
         let model = &self.models[number];
@@ -344,6 +344,7 @@ impl Library {
         Ok(())
     }
 
+    fn explained(&self, opened: Opened, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<(Shown, Source), LibraryError> {
         let show = self.options.show();
         match opened {
             Opened::Imported(model) => imported(*model, path, &show, progress),
