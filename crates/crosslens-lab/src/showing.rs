@@ -88,7 +88,7 @@ pub struct ImportedOptions {
     pub corpus: Option<PathBuf>,
     /// Sums to fit from, instead of those of the corpus.
     pub components: Option<PathBuf>,
-    /// Whether attention of both sides to themselves is explained too.
+    /// Whether attention of both sides to themselves is explained too, also of networks trained here that have it.
     pub self_attention: bool,
     /// Sentences the causal checks run on: every head is checked, which for so many as a run takes would be long.
     pub causal: u64,
@@ -99,7 +99,7 @@ pub struct ImportedOptions {
 impl ImportedOptions {
     /// Whether anything is asked for that only models of other programs need.
     pub fn is_asked(&self) -> bool {
-        self.corpus.is_some() || self.components.is_some() || self.self_attention
+        self.corpus.is_some() || self.components.is_some()
     }
 
     /// Whether the files can be read, for whoever uses them only later; what is in them is seen then.
@@ -114,11 +114,14 @@ impl ImportedOptions {
 
     /// Opens a path with the attention that is asked for.
     pub fn open(&self, path: &Path) -> Result<Opened, OpenError> {
+        let attention = if self.self_attention { Attention::All } else { Attention::Cross };
         if ImportedModel::is_at(path) {
-            let attention = if self.self_attention { Attention::All } else { Attention::Cross };
             return Ok(Opened::Imported(Box::new(ImportedModel::open_with(path, &self.choices, attention)?)));
         }
-        Opened::open(path)
+        Ok(match Opened::open(path)? {
+            Opened::Model(model) => Opened::Model(Box::new(TrainedModel { attention, ..*model })),
+            opened => opened,
+        })
     }
 
     /// The first so many sentences, where a corpus is given.
