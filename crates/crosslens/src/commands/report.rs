@@ -110,7 +110,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for path in &arguments.paths {
         let shown = shown(path, &options)?;
         note_warnings(&shown.explained);
-        note_left_out(arguments.samples.into(), &shown.explained);
+        // A saved report has the sentences it was saved with.
+        if path.extension().is_none_or(|extension| extension != "json") {
+            note_left_out(arguments.samples.into(), &shown.explained);
+        }
         n_samples += shown.explained.samples.sentences.len();
         page = shown.on(page);
         names.push(shown.name);
