@@ -10,7 +10,7 @@ import { componentsView } from "./components.js";
 import { trainingView } from "./training.js";
 import { compareView } from "./compare.js";
 import { claimsView } from "./claims.js";
-import { progressBar } from "./live.js";
+import { preparing } from "./live.js";
 
 const VIEWS = [
   ["claims", "Claims", claimsView, "what was tested and what came out"],
@@ -37,7 +37,10 @@ async function show(source) {
     return;
   }
   const id = stateNumber("report", reports.length - 1);
-  if (reports[id].ready === false) waitFor(source, id, main);
+  if (reports[id].ready === false) {
+    navigation(source, id, state().view, false);
+    fill(main, preparing(source, id));
+  }
   const entry = await source.report(id).catch((error) => {
     if (mine === turn) fill(main, failed(error));
     throw error;
@@ -72,18 +75,6 @@ async function show(source) {
   }
   document.documentElement.dataset.ready = String(mine);
   performance.mark("crosslens-shown");
-}
-
-/** Shows how far the explanation of a report is that a server still works on. */
-function waitFor(source, id, main) {
-  const { name, model } = source.reports()[id];
-  const { bar, words, show: told } = progressBar();
-  navigation(source, id, state().view, false);
-  fill(main, el("section", { class: "card", id: "preparing", "aria-busy": "true" },
-    el("h1", {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words)));
-  say(`${name} is being explained`);
-  // How it ends is seen by whoever asks for the report.
-  source.live.prepared(id, told).catch(() => {});
 }
 
 function failed(error) {
