@@ -491,15 +491,18 @@ export function thinned(matrix, most, nShown = matrix.nColumns) {
   return { values, nRows, nColumns };
 }
 
-/** A matrix, or its first `nShown` columns, as a small picture, one pixel a cell; large ones are thinned out. */
-export function thumbnail(canvas, matrix, kind, largest, nShown = matrix.nColumns) {
-  const { place, ramp } = painter(kind, largest);
-  const { values, nRows: height, nColumns: width } = thinned(matrix, SMALL, nShown);
-  if (!width || !height) return;
-  const image = new ImageData(width, height);
+/** A matrix, or its first `nShown` columns, on a canvas, one pixel a cell. */
+export function drawPixels(canvas, matrix, { place, ramp }, nShown = matrix.nColumns) {
+  if (!nShown || !matrix.nRows) return;
+  const image = new ImageData(nShown, matrix.nRows);
   const out = new Uint32Array(image.data.buffer);
-  for (let at = 0; at < out.length; at += 1) out[at] = ramp.pixels[place(values[at])];
-  if (canvas.width !== width) canvas.width = width;
-  if (canvas.height !== height) canvas.height = height;
+  for (let row = 0; row < matrix.nRows; row += 1) for (let column = 0; column < nShown; column += 1) out[row * nShown + column] = ramp.pixels[place(matrix.values[row * matrix.nColumns + column])];
+  if (canvas.width !== nShown) canvas.width = nShown;
+  if (canvas.height !== matrix.nRows) canvas.height = matrix.nRows;
   canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+/** A matrix, or its first `nShown` columns, as a small picture; large ones are thinned out. */
+export function thumbnail(canvas, matrix, kind, largest, nShown = matrix.nColumns) {
+  drawPixels(canvas, thinned(matrix, SMALL, nShown), painter(kind, largest));
 }
