@@ -98,6 +98,48 @@ fn the_figure_of_a_long_sentence_is_small() {
     browser.was_quiet();
 }
 
+/// What one sees is what another sees who is sent the address: the colours, and how far the matrix is scrolled.
+#[test]
+fn the_address_holds_the_colours_and_the_place_in_the_matrix() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (page, _) = long(folder.path());
+    browser.window(1440, 1000, "light");
+    browser.open(&page, "#view=head");
+    let paper = |browser: &mut Browser| browser.text("getComputedStyle(document.body).backgroundColor");
+    let light = paper(&mut browser);
+    assert_eq!(browser.text("theme.getAttribute('aria-label')"), "dark colours");
+    browser.eval("theme.click()");
+    browser.wait("location.hash.includes('theme=dark')");
+    browser.settle();
+    let dark = paper(&mut browser);
+    assert_ne!(light, dark);
+    assert_eq!(browser.text("theme.getAttribute('aria-label')"), "light colours");
+
+    let scroll = "document.querySelector('.matrix .heat-scroll')";
+    let place = |browser: &mut Browser| browser.eval(&format!("[{scroll}.scrollLeft, {scroll}.scrollTop].map(Math.round)"));
+    browser.eval(&format!("{scroll}.scrollTo(300 * {scroll}.dataset.cell, 120 * {scroll}.dataset.high)"));
+    browser.wait("location.hash.includes('at=120%2C300')");
+    let (seen, address) = (place(&mut browser), browser.text("location.hash"));
+    browser.open(&page, &address);
+    assert_eq!((place(&mut browser), paper(&mut browser)), (seen, dark.clone()));
+
+    // Another view keeps the colours, and its links too; another sentence is seen from its beginning.
+    browser.eval("document.querySelector('[data-view=compare]').click()");
+    browser.wait("document.querySelector('h1').textContent === 'Compare'");
+    assert_eq!((browser.eval("location.hash.includes('theme=dark')"), paper(&mut browser)), (json!(true), dark));
+    browser.open(&page, &address);
+    browser.eval("document.getElementById('sample-next').click()");
+    browser.wait("!location.hash.includes('at=')");
+    browser.settle();
+    assert_eq!(place(&mut browser), json!([0, 0]));
+    browser.eval("theme.click()");
+    browser.wait("location.hash.includes('theme=light')");
+    browser.settle();
+    assert_eq!(paper(&mut browser), light);
+    browser.was_quiet();
+}
+
 /// Two thousand source tokens: the canvas is as large as what is seen, not as the matrix.
 #[test]
 fn long_sentences_are_drawn_as_far_as_they_are_seen() {
