@@ -4,7 +4,8 @@
 #
 #   CROSSLENS=target/release/crosslens CHROMIUM=chromium WORK=/tmp/pictures sh docs/images/make.sh
 #
-# Not made here: atlas.png (weights of a public package: docs/import.md says how to come by them) and live.png (a sentence typed by hand).
+# atlas.png is made where E2K names the folder of a public package's weights and WORDS a file of English words, one a line:
+# docs/import.md says how to come by them. Pictures are kept as Chromium writes them: a palette makes colours of a legend the same.
 set -eu
 CROSSLENS=$(realpath "${CROSSLENS:-target/release/crosslens}")
 CHROMIUM=${CHROMIUM:-${CROSSLENS_CHROMIUM:-chromium}}
@@ -13,22 +14,23 @@ WORK=${WORK:-$(mktemp -d)}
 mkdir -p "$WORK"
 cd "$WORK"
 
-# Picture of a page: file, address after '#', width, height, file of the picture, 0 for dark colours or 1 for light ones.
+# Picture of a page: its address, width, height, file of the picture, 0 for dark colours or 1 for light ones.
 shot() {
   "$CHROMIUM" --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --force-device-scale-factor=1 \
-    --blink-settings=preferredColorScheme="${6:-1}" \
-    --user-data-dir="$WORK/profile" --virtual-time-budget=10000 --window-size="$3,$4" --screenshot="$5" "file://$WORK/$1#$2"
+    --blink-settings=preferredColorScheme="${5:-1}" \
+    --user-data-dir="$WORK/profile" --virtual-time-budget=10000 --window-size="$2,$3" --screenshot="$4" "$1"
 }
+PAGES="file://$WORK"
 
 # README.md
 "$CROSSLENS" train one-to-one --arch aed --record-every 60 --out runs/aed
 "$CROSSLENS" explain runs/aed --geometry --save runs/aed/report.json
-"$CROSSLENS" figure runs/aed terms -o "$IMAGES/terms.png"
+"$CROSSLENS" figure runs/aed terms --dpi 150 -o "$IMAGES/terms.png"
 "$CROSSLENS" report runs/aed/report.json -o aed.html
-shot aed.html 'view=head&pin=5%2C5' 1400 1060 "$IMAGES/head.png"
-shot aed.html 'view=head&off=1&pin=5%2C5' 1400 1060 "$IMAGES/rebuilt-dark.png" 0
-shot aed.html 'view=components' 1400 960 "$IMAGES/components.png"
-shot aed.html 'view=training' 1440 1180 "$IMAGES/training-dark.png" 0
+shot "$PAGES/aed.html#view=head&pin=5%2C5" 1400 1250 "$IMAGES/head.png"
+shot "$PAGES/aed.html#view=head&off=1&show=rebuilt" 1400 1160 "$IMAGES/rebuilt-dark.png" 0
+shot "$PAGES/aed.html#view=components" 1400 960 "$IMAGES/components.png"
+shot "$PAGES/aed.html#view=training" 1440 1180 "$IMAGES/training-dark.png" 0
 
 # docs/tutorial.md, step 1
 "$CROSSLENS" train one-to-one --arch ved --out runs/ved
@@ -49,10 +51,20 @@ shot aed.html 'view=training' 1440 1180 "$IMAGES/training-dark.png" 0
 "$CROSSLENS" figure runs/bahdanau attention -o "$IMAGES/tutorial-bahdanau.svg"
 # 7
 "$CROSSLENS" report runs/bahdanau runs/luong -o forming.html
-shot forming.html 'view=training&report=0' 1280 1180 "$IMAGES/tutorial-forming-bahdanau.png"
-shot forming.html 'view=training&report=1' 1280 1180 "$IMAGES/tutorial-forming-luong.png"
+shot "$PAGES/forming.html#view=training&report=0" 1280 1180 "$IMAGES/tutorial-forming-bahdanau.png"
+shot "$PAGES/forming.html#view=training&report=1" 1280 1180 "$IMAGES/tutorial-forming-luong.png"
 "$CROSSLENS" train reverse --arch aed --record-every 50 --out runs/forming
 "$CROSSLENS" figure runs/forming training -o "$IMAGES/tutorial-training.svg"
+# README.md again: a sentence typed into Luong's network
+"$CROSSLENS" serve runs/luong > address &
+SERVER=$!
+trap 'kill $SERVER' EXIT
+until [ -s address ]; do sleep 1; done
+until curl --silent --fail --output /dev/null "$(cat address)api/reports/0"; do sleep 1; done
+QUESTION='%7B%22source%22%3A%22run+twice+and+look+%3C.%3E+walk+and+run+%3C.%3E%22%7D'
+shot "$(cat address)#view=head&asked=$QUESTION" 1280 1300 "$IMAGES/live.png"
+kill $SERVER
+trap - EXIT
 # 8
 "$CROSSLENS" train reverse --arch transformer --out runs/self
 "$CROSSLENS" heads runs/self --self-attention --save runs/self/report.json
@@ -62,4 +74,11 @@ shot forming.html 'view=training&report=1' 1280 1180 "$IMAGES/tutorial-forming-l
 "$CROSSLENS" figure runs/self atlas -o "$IMAGES/tutorial-self-atlas.svg"
 # 9
 "$CROSSLENS" reproduce --quick
-shot crosslens-reproduction/reproduce.html 'view=claims' 1280 1400 "$IMAGES/tutorial-claims.png"
+shot "$PAGES/crosslens-reproduction/reproduce.html#view=claims" 1280 1400 "$IMAGES/tutorial-claims.png"
+
+# README.md: the heads of a public package's network
+if [ -n "${E2K:-}" ]; then
+  "$CROSSLENS" heads "$E2K/model-c2k.safetensors" --corpus "$WORDS" --causal-samples 500 --save e2k.json
+  "$CROSSLENS" report e2k.json -o e2k.html
+  shot "$PAGES/e2k.html#view=atlas" 1280 560 "$IMAGES/atlas.png"
+fi

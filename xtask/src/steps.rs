@@ -82,9 +82,9 @@ fn without_pictures(workspace: &Rc<Workspace>, offline: bool) -> Step {
     cargo_step("no pictures", workspace, call, move || needs(Component::Clippy, offline))
 }
 
-/// Gets the browser that some tests need; without one they are skipped, and this step says so.
+/// Gets the browsers that some tests need; without Chromium they are skipped, and this step says so.
 fn browser(workspace: &Rc<Workspace>, offline: bool) -> Step {
-    own_step("browser", workspace, "apt-get install chromium", move |_| {
+    own_step("browser", workspace, "apt-get install chromium firefox-esr", move |_| {
         Ok(Chromium::ensure(offline)?.map_or(Outcome::Passed, Outcome::Skipped))
     })
 }

@@ -67,7 +67,8 @@ impl Chromium {
         std::env::var_os(Self::NAMED).is_some() || Self::PROGRAMS.iter().any(works)
     }
 
-    /// Installs the Debian package if there is no Chromium. `Ok(Some(reason))` means that nothing is tested in a browser.
+    /// Installs the Debian package if there is no Chromium, and then Firefox's too, without which one test is skipped. `Ok(Some(reason))`
+    /// means that nothing is tested in a browser.
     pub(crate) fn ensure(offline: bool) -> Result<Option<String>> {
         if std::env::var_os(Self::OFF).is_some() {
             return Ok(Some(format!("{} is set: nothing is tested in a browser", Self::OFF)));
@@ -79,17 +80,28 @@ impl Chromium {
             return Ok(Some("Chromium is not installed and --offline installs nothing: nothing is tested in a browser".to_owned()));
         }
 
-        println!("the page is tested in a real browser and there is none; installing Chromium: apt-get install chromium");
-        for arguments in [&["update"][..], &["install", "--yes", "--no-install-recommends", "chromium"]] {
-            let mut call = Command::new("apt-get");
-            let is_done = call.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").status().is_ok_and(|status| status.success());
-            if !is_done && arguments[0] == "install" {
-                let (named, off) = (Self::NAMED, Self::OFF);
-                bail!("`apt-get install chromium` failed: install Chromium by hand, name it in {named}, or set {off}=1 to do without");
-            }
+        println!("the page is tested in real browsers and there is none; installing them: apt-get install chromium firefox-esr");
+        apt_get(&["update"]);
+        if !apt_install("chromium") {
+            let (named, off) = (Self::NAMED, Self::OFF);
+            bail!("`apt-get install chromium` failed: install Chromium by hand, name it in {named}, or set {off}=1 to do without");
+        }
+        // One test needs it, which says when it is skipped.
+        if !apt_install("firefox-esr") {
+            println!("`apt-get install firefox-esr` failed: the page is opened in Chromium alone");
         }
         Ok(None)
     }
+}
+
+/// Installs a Debian package; gives whether that worked.
+fn apt_install(package: &str) -> bool {
+    apt_get(&["install", "--yes", "--no-install-recommends", package])
+}
+
+fn apt_get(arguments: &[&str]) -> bool {
+    let mut call = Command::new("apt-get");
+    call.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").status().is_ok_and(|status| status.success())
 }
 
 /// cargo-nextest runs tests of all crates side by side; `cargo test` does as well, more slowly.

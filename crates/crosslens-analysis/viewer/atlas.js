@@ -43,7 +43,7 @@ export function atlasView(main, context) {
     heading("Atlas", downloads(() => `atlas-${context.entry.name}`, {
       figure: () => panelsSvg(`Heads of ${context.entry.name}: colour and size by what drives them, rings by what that keeps`, [elementPanel(atlasFigure(shown, order), "", partItems())]), data: () => shown.map(({ kind, layer, head, verdict, shares }) => ({ kind, layer, head, verdict, shares })), rows,
     })),
-    el("p", { class: "lead" }, "Each circle is one attention head. Its colour says what makes it look where it looks; the ring says how often that part alone would look at the same place. Choose one to open it."),
+    el("p", { class: "lead" }, "Each circle is one attention head. Its colour says what makes it look where it looks, its disc how much of the scores that part makes; the ring says how often that part alone would look at the same place. Choose one to open it."),
     liveOf(context) && liveForm(context, liveOf(context)),
     el("div", { class: "bar" }, partLegend(),
       el("label", {}, "Sort by ", select("Sort by", ORDERS, order, (chosen) => change({ order: chosen === "place" ? null : chosen }))),

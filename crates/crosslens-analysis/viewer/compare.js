@@ -5,6 +5,7 @@ import { PARTS } from "./colours.js";
 import { change, state } from "./state.js";
 import { Heatmap } from "./heatmap.js";
 import { downloads, matrixPanel, matrixRows, panelsSvg } from "./download.js";
+import { preparing } from "./live.js";
 import { heading, kept, nothing, shareBar, siteName, sitePicker, totals, verdictChip } from "./parts.js";
 
 /** Draws the view into `main`. */
@@ -13,8 +14,13 @@ export async function compareView(main, context) {
   const clamp = (value, n) => Math.min(Math.max(0, Math.floor(Number(value)) || 0), Math.max(0, n - 1));
   const now = state();
   const a = context.id;
-  const b = clamp(now.with ?? (reports.length > 1 ? (a + 1) % reports.length : a), reports.length);
-  const [first, second] = await Promise.all([context.source.report(a), context.source.report(b)]);
+  const b = clamp(now.with ?? nextReport(reports, a), reports.length);
+  const instead = (element) => context.isCurrent() && fill(main, heading("Compare"), pickers(context, reports, a, b), element);
+  if (reports[b].ready === false) instead(preparing(context.source, b, "h2"));
+  const first = await context.source.report(a);
+  // One that cannot be shown leaves the choice of another.
+  const second = await context.source.report(b).catch((error) => void instead(nothing(error.message)));
+  if (!second) return;
   const [averagesA, averagesB] = await Promise.all([context.source.averages(a), context.source.averages(b)]);
   if (!context.isCurrent()) return;
   const [sitesA, sitesB] = [first.report.sites, second.report.sites];
@@ -51,6 +57,12 @@ export async function compareView(main, context) {
     atlasTable(first, second),
     explain("What am I looking at?", el("p", {}, "Average attention is the mean over all sentences at each pair of steps: what is the same whatever the sentence. Where the difference is blue, B looks more than A; where orange, less. Shares say what makes the scores; “kept” how often that part alone looks at the same token.")));
   maps.forEach((map, place) => map?.show(panels[place].picture));
+}
+
+/** The next report that is there to be compared with; the next one of all where there is none yet. */
+function nextReport(reports, a) {
+  const others = reports.map((_, step) => (a + 1 + step) % reports.length);
+  return others.find((id) => id !== a && reports[id].ready !== false) ?? others[0];
 }
 
 function fitting(map, cell) {

@@ -2,12 +2,14 @@
 
 import { el, say, shownToken } from "./dom.js";
 import { colours } from "./colours.js";
-import { painter, rampEnds } from "./heatmap.js";
+import { drawPixels, painter, rampEnds } from "./heatmap.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 /** Room for a title above what is in a figure, and between panels. */
 const TITLE = 22;
 const GAP = 14;
+/** Cells up to which each is a shape of its own, to be taken up by a drawing program; more are one picture. */
+const MOST_SHAPES = 40_000;
 
 /** Hands a file to the user. */
 function save(name, blob) {
@@ -25,21 +27,36 @@ export function xml(text) {
   return String(text).replace(/[&<>"']/g, (sign) => `&#${sign.codePointAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "");
 }
 
+/** A canvas as a part of a figure, every pixel a rectangle of one colour. */
+export function pixelsSvg(canvas, x, y, width, height) {
+  return `<image x="${x}" y="${y}" width="${width}" height="${height}" preserveAspectRatio="none" image-rendering="pixelated" href="${canvas.toDataURL()}"/>`;
+}
+
+/** The cells of a matrix. */
+function cellsSvg(matrix, paint, left, top, cell) {
+  if (matrix.nRows * matrix.nColumns > MOST_SHAPES) {
+    const canvas = el("canvas", {});
+    drawPixels(canvas, matrix, paint);
+    return [pixelsSvg(canvas, left, top, cell * matrix.nColumns, cell * matrix.nRows)];
+  }
+  const parts = [];
+  for (let row = 0; row < matrix.nRows; row += 1) {
+    for (let column = 0; column < matrix.nColumns; column += 1) {
+      const colour = paint.ramp.css[paint.place(matrix.values[row * matrix.nColumns + column])];
+      parts.push(`<rect x="${(left + column * cell).toFixed(2)}" y="${(top + row * cell).toFixed(2)}" width="${cell.toFixed(2)}" height="${cell.toFixed(2)}" fill="${colour}"/>`);
+    }
+  }
+  return parts;
+}
+
 /** A matrix as a panel of a figure: tokens on both axes unless it `isBare`, and below it what its colours mean. */
 export function matrixPanel({ matrix, rows, columns, kind, isShare, largest, threshold, caption, title }, isBare = false) {
-  const { place, ramp } = painter(kind, largest, threshold);
   const cell = Math.max(3, Math.min(18, (isBare ? 160 : 900) / matrix.nColumns));
   const text = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
   const length = (list) => (isBare ? 4 : Math.min(220, 16 + 7 * list.reduce((most, line) => Math.max(most, [...text(line)].length), 0)));
   const [left, top] = [length(rows), length(columns) + TITLE];
   const [width, height] = [left + cell * matrix.nColumns + 8, top + cell * matrix.nRows + 8];
-  const parts = [];
-  for (let row = 0; row < matrix.nRows; row += 1) {
-    for (let column = 0; column < matrix.nColumns; column += 1) {
-      const colour = ramp.css[place(matrix.values[row * matrix.nColumns + column])];
-      parts.push(`<rect x="${(left + column * cell).toFixed(2)}" y="${(top + row * cell).toFixed(2)}" width="${cell.toFixed(2)}" height="${cell.toFixed(2)}" fill="${colour}"/>`);
-    }
-  }
+  const parts = cellsSvg(matrix, painter(kind, largest, threshold), left, top, cell);
   if (isBare) return { title, width: Math.max(width, 8 + 7 * title.length), height, inside: parts.join("") };
   const every = Math.max(1, Math.ceil(11 / cell));
   rows.forEach((line, row) => {

@@ -3,7 +3,7 @@
 import { checkbox, choice, el, explain, fill, number, percent, say, shownToken, slider, table, token } from "./dom.js";
 import { PARTS, colours, isLight, weightPlace } from "./colours.js";
 import { RebuiltLines, allPieces, argmax, centred, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
-import { change, state, stateNumber } from "./state.js";
+import { change, state, stateCell, stateNumber } from "./state.js";
 import { Heatmap, thinned, thumbnail } from "./heatmap.js";
 import { downloads, matrixPanel, matrixRows, matrixSvg, panelsSvg, rampPanel } from "./download.js";
 import { questionOf } from "./source.js";
@@ -123,7 +123,8 @@ class HeadView {
     const { report, samples } = this.context.entry;
     const { rows, columns } = axisNames(this.site);
     const zoomed = (zoom) => change({ zoom: zoom === 1 ? null : zoom.toFixed(2) }, { isQuiet: true });
-    this.heatmap = new Heatmap({ label: `Attention. Rows: ${rows}. Columns: ${columns}. Arrow keys move, Enter pins.`, zoom: Number(state().zoom) || 1, zoomed, told: (cell, isPinned) => this.tell(cell, isPinned), speak: (cell) => this.words(cell) });
+    const scrolled = ({ row, column }) => change({ at: row || column ? `${row},${column}` : null }, { isQuiet: true });
+    this.heatmap = new Heatmap({ label: `Attention. Rows: ${rows}. Columns: ${columns}. Arrow keys move, Enter pins.`, zoom: Number(state().zoom) || 1, zoomed, at: stateCell("at"), scrolled, told: (cell, isPinned) => this.tell(cell, isPinned), speak: (cell) => this.words(cell) });
     this.scene = sceneOf(this);
     this.lines = this.axes();
     this.context.onLeave(() => {
@@ -162,9 +163,9 @@ class HeadView {
       this.corpus(),
       el("details", { class: "explain", ontoggle: (event) => event.target.open && this.fillTable() }, el("summary", {}, "The matrix as a table"), this.asTable),
       guide());
-    const pin = /^(\d+),(\d+)$/.exec(state().pin ?? "");
+    const pin = stateCell("pin");
     this.update();
-    if (pin && Number(pin[1]) < this.lines.rows.length && Number(pin[2]) < this.lines.columns.length) this.heatmap.setPin({ row: Number(pin[1]), column: Number(pin[2]) });
+    if (pin && pin.row < this.lines.rows.length && pin.column < this.lines.columns.length) this.heatmap.setPin(pin);
     else this.tell(null, false);
   }
 

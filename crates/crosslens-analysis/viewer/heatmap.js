@@ -12,6 +12,8 @@ const SMALLEST_STEP = 1;
 const CELL_WITH_NUMBER = 30;
 /** Cells from this size on are set apart by a line. */
 const CELL_WITH_LINE = 9;
+/** A matrix that has not been scrolled for so long stands still. */
+const PAUSE_MS = 150;
 
 /** A colour for every number of a matrix: weights from 0 to 1, signed numbers around 0. */
 export function painter(kind, largest, threshold = 0) {
@@ -31,9 +33,12 @@ export function rampEnds({ kind, isShare, largest }) {
 }
 
 export class Heatmap {
-  /** `told(cell, isPinned)` hears of the cell under the pointer or cursor, null for none; `speak(cell)` gives its words; `zoomed(zoom)` hears of that. */
-  constructor({ label, told, speak, zoom = 1, zoomed = () => {}, most = 0.66 }) {
-    Object.assign(this, { told, speak, zoomed, most });
+  /**
+   * `told(cell, isPinned)` hears of the cell under the pointer or cursor, null for none; `speak(cell)` gives its words; `zoomed(zoom)` hears
+   * of that. The matrix is first scrolled to the cell `at`; `scrolled(cell)` hears which is the first in sight once it stands still.
+   */
+  constructor({ label, told, speak, zoom = 1, zoomed = () => {}, at = null, scrolled = () => {}, most = 0.66 }) {
+    Object.assign(this, { told, speak, zoomed, at, scrolled, most });
     this.canvas = el("canvas", {});
     this.spacer = el("div", { class: "heat-spacer" }, this.canvas);
     this.scroller = el("div", { class: "heat-scroll" }, this.spacer);
@@ -50,7 +55,7 @@ export class Heatmap {
     this.zoom = within(zoom);
     this.data = null;
     this.scratch = document.createElement("canvas");
-    this.scroller.addEventListener("scroll", () => this.request());
+    this.scroller.addEventListener("scroll", () => this.scroll());
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerleave", () => this.setHover(null));
     this.canvas.addEventListener("click", (event) => this.click(event));
@@ -63,6 +68,14 @@ export class Heatmap {
   /** Frees what listens. */
   destroy() {
     this.observer.disconnect();
+    clearTimeout(this.standing);
+  }
+
+  scroll() {
+    this.request();
+    clearTimeout(this.standing);
+    const place = () => ({ row: Math.round(this.scroller.scrollTop / this.cell.y), column: Math.round(this.scroller.scrollLeft / this.cell.x) });
+    this.standing = setTimeout(() => this.scrolled(place()), PAUSE_MS);
   }
 
   /**
@@ -137,6 +150,8 @@ export class Heatmap {
     Object.assign(this.scroller.dataset, { left: this.left, top: this.top, high: this.cell.y });
     this.spacer.style.width = `${width}px`;
     this.spacer.style.height = `${height}px`;
+    if (this.at) Object.assign(this.scroller, { scrollLeft: this.at.column * this.cell.x, scrollTop: this.at.row * this.cell.y });
+    this.at = null;
     const scale = devicePixelRatio || 1;
     const [canvasWidth, canvasHeight] = [Math.round(this.seenWidth * scale), Math.round(this.seenHeight * scale)];
     if (this.canvas.width !== canvasWidth || this.canvas.height !== canvasHeight) {
@@ -491,15 +506,18 @@ export function thinned(matrix, most, nShown = matrix.nColumns) {
   return { values, nRows, nColumns };
 }
 
-/** A matrix, or its first `nShown` columns, as a small picture, one pixel a cell; large ones are thinned out. */
-export function thumbnail(canvas, matrix, kind, largest, nShown = matrix.nColumns) {
-  const { place, ramp } = painter(kind, largest);
-  const { values, nRows: height, nColumns: width } = thinned(matrix, SMALL, nShown);
-  if (!width || !height) return;
-  const image = new ImageData(width, height);
+/** A matrix, or its first `nShown` columns, on a canvas, one pixel a cell. */
+export function drawPixels(canvas, matrix, { place, ramp }, nShown = matrix.nColumns) {
+  if (!nShown || !matrix.nRows) return;
+  const image = new ImageData(nShown, matrix.nRows);
   const out = new Uint32Array(image.data.buffer);
-  for (let at = 0; at < out.length; at += 1) out[at] = ramp.pixels[place(values[at])];
-  if (canvas.width !== width) canvas.width = width;
-  if (canvas.height !== height) canvas.height = height;
+  for (let row = 0; row < matrix.nRows; row += 1) for (let column = 0; column < nShown; column += 1) out[row * nShown + column] = ramp.pixels[place(matrix.values[row * matrix.nColumns + column])];
+  if (canvas.width !== nShown) canvas.width = nShown;
+  if (canvas.height !== matrix.nRows) canvas.height = matrix.nRows;
   canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+/** A matrix, or its first `nShown` columns, as a small picture; large ones are thinned out. */
+export function thumbnail(canvas, matrix, kind, largest, nShown = matrix.nColumns) {
+  drawPixels(canvas, thinned(matrix, SMALL, nShown), painter(kind, largest));
 }

@@ -120,6 +120,17 @@ export function progressBar() {
   return { bar, words, show };
 }
 
+/** Says of a report that a server still works on how far it is; `heading` is the kind of its heading. */
+export function preparing(source, id, heading = "h1") {
+  const { name, model } = source.reports()[id];
+  const { bar, words, show } = progressBar();
+  say(`${name} is being explained`);
+  // How it ends is seen by whoever asks for the report.
+  source.live.prepared(id, show).catch(() => {});
+  return el("section", { class: "card", id: "preparing", "aria-busy": "true" },
+    el(heading, {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words));
+}
+
 async function startJob(context, live, options) {
   const { bar, words, show } = progressBar();
   try {

@@ -10,7 +10,7 @@ import { componentsView } from "./components.js";
 import { trainingView } from "./training.js";
 import { compareView } from "./compare.js";
 import { claimsView } from "./claims.js";
-import { progressBar } from "./live.js";
+import { preparing } from "./live.js";
 
 const VIEWS = [
   ["claims", "Claims", claimsView, "what was tested and what came out"],
@@ -37,7 +37,10 @@ async function show(source) {
     return;
   }
   const id = stateNumber("report", reports.length - 1);
-  if (reports[id].ready === false) waitFor(source, id, main);
+  if (reports[id].ready === false) {
+    navigation(source, id, state().view, false);
+    fill(main, preparing(source, id));
+  }
   const entry = await source.report(id).catch((error) => {
     if (mine === turn) fill(main, failed(error));
     throw error;
@@ -74,18 +77,6 @@ async function show(source) {
   performance.mark("crosslens-shown");
 }
 
-/** Shows how far the explanation of a report is that a server still works on. */
-function waitFor(source, id, main) {
-  const { name, model } = source.reports()[id];
-  const { bar, words, show: told } = progressBar();
-  navigation(source, id, state().view, false);
-  fill(main, el("section", { class: "card", id: "preparing", "aria-busy": "true" },
-    el("h1", {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words)));
-  say(`${name} is being explained`);
-  // How it ends is seen by whoever asks for the report.
-  source.live.prepared(id, told).catch(() => {});
-}
-
 function failed(error) {
   return el("div", { class: "card", role: "alert" }, el("h1", {}, "This cannot be shown"), el("p", {}, error.message));
 }
@@ -111,8 +102,8 @@ function navigation(source, id, chosen, hasAtlas) {
 
 /** What stays when one goes from view to view. */
 function keptState() {
-  const { report, site, sample, asked } = state();
-  return { report, site, sample, asked };
+  const { report, site, sample, asked, theme } = state();
+  return { report, site, sample, asked, theme };
 }
 
 function footer({ report }) {
@@ -142,23 +133,20 @@ function follow(event) {
   if (!href?.includes("=") || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const all = Object.fromEntries(Object.keys(state()).map((name) => [name, null]));
-  change({ ...all, ...Object.fromEntries(new URLSearchParams(href.slice(1))) }, { isStep: true });
+  change({ ...all, theme: state().theme, ...Object.fromEntries(new URLSearchParams(href.slice(1))) }, { isStep: true });
 }
 
-function themeButton(redraw) {
-  const names = { light: "☾", dark: "☀" };
-  const button = el("button", { type: "button", class: "quiet", id: "theme", onclick: () => {
-    document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
-    label();
-    redraw();
-  } });
-  const label = () => {
-    button.textContent = names[theme()];
-    button.setAttribute("aria-label", theme() === "dark" ? "light colours" : "dark colours");
-    button.title = button.getAttribute("aria-label");
-  };
-  label();
-  return button;
+/** Light or dark colours: as the address says, else as the system prefers. */
+const themeButton = el("button", { type: "button", class: "quiet", id: "theme", onclick: () => change({ theme: theme() === "dark" ? "light" : "dark" }) });
+
+function applyTheme() {
+  const chosen = state().theme;
+  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+  else delete document.documentElement.dataset.theme;
+  const isDark = theme() === "dark";
+  themeButton.textContent = isDark ? "☀" : "☾";
+  themeButton.title = isDark ? "light colours" : "dark colours";
+  themeButton.setAttribute("aria-label", themeButton.title);
 }
 
 async function start() {
@@ -167,9 +155,13 @@ async function start() {
     event.preventDefault();
     document.getElementById("main").focus();
   });
-  const redraw = () => show(source);
+  const redraw = () => {
+    applyTheme();
+    return show(source);
+  };
   document.addEventListener("click", follow);
-  document.getElementById("settings").append(themeButton(redraw));
+  document.getElementById("settings").append(themeButton);
+  applyTheme();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   onChange(redraw);
   await source.ready();

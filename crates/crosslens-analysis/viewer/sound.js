@@ -3,8 +3,8 @@
 import { checkbox, el, fill, number, say, shownToken } from "./dom.js";
 import { colours } from "./colours.js";
 import { change, state } from "./state.js";
-import { cut, fontOf, painter } from "./heatmap.js";
-import { figureSvg, xml } from "./download.js";
+import { cut, drawPixels, fontOf, painter } from "./heatmap.js";
+import { figureSvg, pixelsSvg, xml } from "./download.js";
 
 /** Heights in the band: words, spectrogram, axis. */
 const [WORDS, SPECTRUM, AXIS] = [19, 84, 23];
@@ -325,18 +325,13 @@ export class Sound {
     const [nShown, high, left, top] = [this.nShown, 16, 150, 24];
     const cell = Math.max(1, Math.min(20, 900 / nShown));
     const bottom = top + SPECTRUM + AXIS;
-    const { place, ramp } = painter(kind, largest, threshold);
-    const image = new ImageData(nShown, matrix.nRows);
-    const out = new Uint32Array(image.data.buffer);
-    for (let row = 0; row < matrix.nRows; row += 1) for (let column = 0; column < nShown; column += 1) out[row * nShown + column] = ramp.pixels[place(matrix.values[row * matrix.nColumns + column])];
-    const canvas = el("canvas", { width: nShown, height: matrix.nRows });
-    canvas.getContext("2d").putImageData(image, 0, 0);
-    const embedded = (source, x, y, width, height) => `<image x="${x}" y="${y}" width="${width}" height="${height}" preserveAspectRatio="none" image-rendering="pixelated" href="${source.toDataURL()}"/>`;
+    const canvas = el("canvas", {});
+    drawPixels(canvas, matrix, painter(kind, largest, threshold), nShown);
     const spectrogram = this.spectrogram();
     const perSecond = cell / this.scene.seconds_per_step;
     const { every, digits } = tickStep(perSecond);
-    const parts = [embedded(canvas, left, bottom, nShown * cell, matrix.nRows * high)];
-    if (spectrogram) parts.push(`<svg x="${left}" y="${top}" width="${nShown * cell}" height="${SPECTRUM}">${embedded(spectrogram, 0, 0, this.drawn.seconds * perSecond, SPECTRUM)}</svg>`);
+    const parts = [pixelsSvg(canvas, left, bottom, nShown * cell, matrix.nRows * high)];
+    if (spectrogram) parts.push(`<svg x="${left}" y="${top}" width="${nShown * cell}" height="${SPECTRUM}">${pixelsSvg(spectrogram, 0, 0, this.drawn.seconds * perSecond, SPECTRUM)}</svg>`);
     for (let tick = 0; tick * every <= this.wholeSeconds() + 1e-9; tick += 1) {
       const x = left + tick * every * perSecond;
       parts.push(`<path d="M${x} ${top + SPECTRUM}v5" stroke="${scheme.muted}"/><text x="${x}" y="${top + SPECTRUM + 16}" text-anchor="middle">${seconds(tick * every, digits)}</text>`);

@@ -22,10 +22,17 @@ export function stateNumber(name, most) {
   return Number.isFinite(value) ? Math.min(Math.max(0, value), Math.max(0, most)) : 0;
 }
 
+/** A cell of a matrix that the state names, as `row,column`; null for none. */
+export function stateCell(name) {
+  const found = /^(\d+),(\d+)$/.exec(state()[name] ?? "");
+  return found && { row: Number(found[1]), column: Number(found[2]) };
+}
+
 /** Changes some of the state. `isQuiet` leaves the page as it is; `isStep` makes the browser's back button return here. */
 export function change(changes, { isQuiet = false, isStep = false } = {}) {
-  // Another sentence is another question.
-  const next = hashOf({ ...state(), ...("sample" in changes ? { asked: null } : {}), ...changes });
+  // Another sentence is another question; another matrix, in which no cell is pinned yet, is seen from its beginning.
+  const apart = { ...("sample" in changes ? { asked: null } : {}), ...(changes.pin === null && !isQuiet ? { at: null } : {}) };
+  const next = hashOf({ ...state(), ...apart, ...changes });
   if (next !== hash) {
     if (isStep) write();
     hash = next;

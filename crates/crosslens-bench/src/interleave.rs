@@ -9,7 +9,8 @@ use crate::protocol::say;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What is compared, the first being what the others are measured by: `torch=python bench/translation_peers.py train 2`.
+    /// What is compared, the first being what the others are measured by: `torch=python bench/translation_peers.py train 2`. Variables may
+    /// stand before the program: `torch=OMP_NUM_THREADS=1 python …`.
     #[arg(value_name = "NAME=COMMAND", required = true)]
     contenders: Vec<String>,
     /// Turns of each.
@@ -57,7 +58,8 @@ impl Contender {
     fn start(contender: &str) -> std::io::Result<Self> {
         let (name, command) = contender.split_once('=').ok_or_else(|| Error::other(format!("`{contender}` is no NAME=COMMAND")))?;
         let mut child = Command::new("sh")
-            .args(["-c", &format!("exec {command}")])
+            // In place of the shell, so that it is the program itself that is ended; `env` lets variables stand before it.
+            .args(["-c", &format!("exec env {command}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -168,6 +170,10 @@ mod tests {
         }
         let rows = compare(&running.each_ref().map(|contender| (&contender.name[..], &contender.turns[..])));
         assert_eq!((rows[1].ratio, running[1].turns.len()), (3.0, 3));
+
+        // Variables before a program are its own.
+        let named = "x=READY=true sh -c 'echo \"{\\\"ready\\\": $READY}\"; read line'";
+        assert!(Contender::start(named).is_ok());
 
         for (contender, says) in [
             ("nothing", "no NAME=COMMAND"),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Error, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::protocol::say;
 
@@ -50,15 +50,15 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
     }))
 }
 
-/// The server answers before it has explained its models.
+/// The server answers before it has explained its models: a model's report is refused until it is there, and for good if it never will be.
 fn wait_until_ready(host: &str, model: usize) -> std::io::Result<()> {
     let stream = TcpStream::connect(host)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     loop {
-        (&stream).write_all(format!("GET /api/models/{model} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes())?;
-        let model: Value = serde_json::from_slice(&read_answer(&mut reader)?)?;
-        if model["ready"] == true {
-            return Ok(());
+        (&stream).write_all(format!("GET /api/reports/{model} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes())?;
+        let answer = Answer::read(&mut reader)?;
+        if !answer.status.contains(" 503 ") {
+            return answer.body().map(drop);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -78,7 +78,7 @@ fn ask_on(host: &str, model: usize, first: usize, n: usize) -> std::io::Result<V
         );
         let start = Instant::now();
         (&stream).write_all(request.as_bytes())?;
-        read_answer(&mut reader)?;
+        Answer::read(&mut reader)?.body()?;
         if number >= WARM_UP {
             times_ms.push(1000.0 * start.elapsed().as_secs_f64());
         }
@@ -86,21 +86,78 @@ fn ask_on(host: &str, model: usize, first: usize, n: usize) -> std::io::Result<V
     Ok(times_ms)
 }
 
-/// Reads one whole answer and gives its body; anything but 200 is an error.
-fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
-    let (mut status, mut length) = (String::new(), 0);
-    reader.read_line(&mut status)?;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        if line.trim().is_empty() {
-            break;
+/// What a request was answered.
+struct Answer {
+    /// The first line.
+    status: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn read(reader: &mut impl BufRead) -> std::io::Result<Self> {
+        let (mut status, mut length) = (String::new(), 0);
+        if reader.read_line(&mut status)? == 0 {
+            return Err(Error::other("the server has ended"));
         }
-        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = text.trim().parse().map_err(Error::other)?;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = text.trim().parse().map_err(Error::other)?;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        Ok(Self { status, body })
+    }
+
+    /// Anything but 200 is an error.
+    fn body(self) -> std::io::Result<Vec<u8>> {
+        let Self { status, body } = self;
+        if status.contains(" 200 ") {
+            Ok(body)
+        } else {
+            Err(Error::other(format!("{}: {}", status.trim(), String::from_utf8_lossy(&body))))
         }
     }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    if status.contains(" 200 ") { Ok(body) } else { Err(Error::other(format!("{}: {}", status.trim(), String::from_utf8_lossy(&body)))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Waits for a server that gives these answers, one after the other, and then ends.
+    fn wait_for(answers: &'static [(&'static str, &'static str)]) -> std::io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let host = listener.local_addr()?.to_string();
+        let server = std::thread::spawn(move || -> std::io::Result<()> {
+            let (stream, _) = listener.accept()?;
+            let mut reader = BufReader::new(stream.try_clone()?);
+            for (status, body) in answers {
+                let mut line = String::new();
+                while reader.read_line(&mut line)? > 2 {
+                    line.clear();
+                }
+                write!(&stream, "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
+            }
+            Ok(())
+        });
+        let waited = wait_until_ready(&host, 0);
+        server.join().expect("it does not panic")?;
+        waited
+    }
+
+    #[test]
+    fn waiting_ends_when_a_model_is_there_or_never_will_be() {
+        const BUSY: (&str, &str) = ("503 Service Unavailable", "{}");
+        wait_for(&[BUSY, BUSY, ("200 OK", "{}")]).expect("it is there");
+        let failed = wait_for(&[BUSY, ("409 Conflict", "it cannot be shown")]).expect_err("it never will be").to_string();
+        assert_eq!(failed, "HTTP/1.1 409 Conflict: it cannot be shown");
+        wait_for(&[BUSY]).expect_err("nobody is there any more");
+    }
 }

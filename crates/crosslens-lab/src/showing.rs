@@ -37,6 +37,16 @@ pub enum ShowError {
         /// The model.
         path: PathBuf,
     },
+    /// A file that goes with it cannot be read.
+    #[error("cannot read `{path}`, which {option} names")]
+    Unreadable {
+        /// The option.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// The sentences for it cannot be had.
     #[error(transparent)]
     Sentences(#[from] SentencesError),
@@ -78,7 +88,7 @@ pub struct ImportedOptions {
     pub corpus: Option<PathBuf>,
     /// Sums to fit from, instead of those of the corpus.
     pub components: Option<PathBuf>,
-    /// Whether attention of both sides to themselves is explained too.
+    /// Whether attention of both sides to themselves is explained too, also of networks trained here that have it.
     pub self_attention: bool,
     /// Sentences the causal checks run on: every head is checked, which for so many as a run takes would be long.
     pub causal: u64,
@@ -89,16 +99,29 @@ pub struct ImportedOptions {
 impl ImportedOptions {
     /// Whether anything is asked for that only models of other programs need.
     pub fn is_asked(&self) -> bool {
-        self.corpus.is_some() || self.components.is_some() || self.self_attention
+        self.corpus.is_some() || self.components.is_some()
+    }
+
+    /// Whether the files can be read, for whoever uses them only later; what is in them is seen then.
+    pub fn check_files(&self) -> Result<(), ShowError> {
+        for (option, path) in [("--corpus", &self.corpus), ("--components", &self.components)] {
+            let Some(path) = path else { continue };
+            let opened = if path.is_dir() { std::fs::read_dir(path).map(drop) } else { std::fs::File::open(path).map(drop) };
+            opened.map_err(|source| ShowError::Unreadable { option, path: path.clone(), source })?;
+        }
+        Ok(())
     }
 
     /// Opens a path with the attention that is asked for.
     pub fn open(&self, path: &Path) -> Result<Opened, OpenError> {
+        let attention = if self.self_attention { Attention::All } else { Attention::Cross };
         if ImportedModel::is_at(path) {
-            let attention = if self.self_attention { Attention::All } else { Attention::Cross };
             return Ok(Opened::Imported(Box::new(ImportedModel::open_with(path, &self.choices, attention)?)));
         }
-        Opened::open(path)
+        Ok(match Opened::open(path)? {
+            Opened::Model(model) => Opened::Model(Box::new(TrainedModel { attention, ..*model })),
+            opened => opened,
+        })
     }
 
     /// The first so many sentences, where a corpus is given; `progress` hears how many targets the model has written for them.

@@ -276,6 +276,7 @@ pub struct Summary {
 impl Library {
     /// Opens everything and explains nothing yet: [`Library::prepare`] does. Saved reports are there at once.
     pub fn open(paths: &[PathBuf], options: OpenOptions) -> Result<Self, LibraryError> {
+        options.imported.check_files()?;
         let mut library = Self { models: Vec::new(), reports: RwLock::default(), options };
         for path in paths {
             library.add(path)?;
@@ -317,27 +318,30 @@ impl Library {
             if should_stop() {
                 return;
             }
-            let name = model.name.as_str();
-            let mut progress = |progress: Progress| {
-                model.status.send_replace(Status::of(progress));
-                told(Preparing::Working { name, progress });
-            };
-            // Nothing of a panic is seen later: what it was working on is dropped with it.
-            let made = catch_unwind(AssertUnwindSafe(|| self.explained(opened, &path, &mut progress)));
-            match made.unwrap_or_else(|_| Err(LibraryError::Broken { path })) {
-                Ok((shown, source)) => {
-                    // Said before it is there to be seen, so that nobody sees a model whose warnings are still to come.
-                    told(Preparing::Ready { name, warnings: &shown.explained.report.corpus.warnings });
-                    self.keep(number, shown, source);
-                }
-                Err(error) => {
-                    // Errors name files, and where those lie is nothing a browser need know.
-                    let why = "the terminal of the server says why".to_owned();
-                    model.status.send_replace(Status::Failed { error: why });
-                    told(Preparing::Failed { name, error });
-                }
+            // Nothing of a panic is seen later: what it was working on is dropped with it, and the next one has its turn.
+            let made = catch_unwind(AssertUnwindSafe(|| self.make(number, opened, &path, told)));
+            if let Err(error) = made.unwrap_or_else(|_| Err(LibraryError::Broken { path })) {
+                // Errors name files, and where those lie is nothing a browser need know.
+                let why = "the terminal of the server says why".to_owned();
+                model.status.send_replace(Status::Failed { error: why });
+                told(Preparing::Failed { name: &model.name, error });
             }
         }
+    }
+
+    /// Explains one and keeps what comes of it.
+    fn make(&self, number: usize, opened: Opened, path: &Path, told: &mut dyn FnMut(Preparing<'_>)) -> Result<(), LibraryError> {
+        let model = &self.models[number];
+        let name = model.name.as_str();
+        let mut progress = |progress: Progress| {
+            model.status.send_replace(Status::of(progress));
+            told(Preparing::Working { name, progress });
+        };
+        let (shown, source) = self.explained(opened, path, &mut progress)?;
+        // Said before it is there to be seen, so that nobody sees a model whose warnings are still to come.
+        told(Preparing::Ready { name, warnings: &shown.explained.report.corpus.warnings });
+        self.keep(number, shown, source);
+        Ok(())
     }
 
     fn explained(&self, opened: Opened, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<(Shown, Source), LibraryError> {

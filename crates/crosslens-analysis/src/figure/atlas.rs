@@ -1,7 +1,9 @@
-//! All heads at a glance: colour says what drives a head, size how much of its attention that part keeps.
+//! All heads at a glance, as the page shows them: colour says what drives a head, the disc how much of the scores that part makes, the ring
+//! how often it alone looks at the same token.
 
 use std::collections::BTreeMap;
 
+use super::colours::Colour;
 use super::svg::{Stroke, Svg, Text};
 use super::text::{shown, width};
 use super::{COLUMN_MM, Figure, FigureError, Style};
@@ -12,6 +14,9 @@ const MARGIN: f64 = 6.0;
 const LETTERS: f64 = 6.5;
 /// Largest place of a head, unless a width is asked for.
 const LARGEST: f64 = 17.0;
+/// For those who do not see it.
+const TITLE: &str = "What drives each attention head: colours by the part, discs by its share of the scores, rings by how often it alone looks \
+                     at the same token";
 /// Most heads that are drawn.
 const MAX_SITES: usize = 10_000;
 
@@ -19,21 +24,26 @@ const MAX_SITES: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Driver {
     part: Part,
-    /// `1 − total variation` of the attention rebuilt from that part alone.
-    kept: f64,
+    /// Its share of what makes a row's scores differ.
+    share: f64,
+    /// Share of steps at which attention rebuilt from that part alone looks at the same key, where it was rebuilt.
+    kept: Option<f64>,
 }
 
 impl Driver {
-    /// The part with the largest share of the score's variance, the bias of positions counted as temporal; `None` without shares.
+    /// The part with the largest share of the score's variance, the bias of positions counted as temporal and mixtures as the rest; `None`
+    /// without shares.
     fn of(site: &SiteReport) -> Option<Self> {
         let shares = site.shares.as_ref()?;
-        let ([temporal, input, residual], _) = shares.totals();
-        let totals = [temporal + shares.position_bias, input, residual];
-        let largest = (0..3).max_by(|&a, &b| totals[a].total_cmp(&totals[b]))?;
+        let ([temporal, input, _], _) = shares.totals();
+        let temporal = temporal + shares.position_bias;
+        let totals = [temporal, input, 1.0 - temporal - input];
+        // The first of equals, as in the page.
+        let largest = (0..3).rev().max_by(|&a, &b| totals[a].total_cmp(&totals[b]))?;
         let part = Part::ALL[largest];
         let with_bias = if part == Part::Temporal { site.rebuilt.get("temporal+bias") } else { None };
-        let rebuilt = with_bias.or_else(|| site.rebuilt.get(part.name()))?;
-        Some(Self { part, kept: (1.0 - rebuilt.tv).clamp(0.0, 1.0) })
+        let rebuilt = with_bias.or_else(|| site.rebuilt.get(part.name()));
+        Some(Self { part, share: totals[largest], kept: rebuilt.map(|rebuilt| rebuilt.argmax) })
     }
 }
 
@@ -65,7 +75,7 @@ pub(super) fn atlas(report: &Report, style: &Style) -> Result<Figure, FigureErro
     let [right, bottom] = draw_legend(&mut svg, [MARGIN, y + 2.0], cell.min(LARGEST));
     let needed = (left + cell * n_heads as f64).max(right) + MARGIN;
     let width_pt = if style.width_mm.is_some() { width_pt } else { needed };
-    Ok(Figure::new(svg, [width_pt, bottom + MARGIN], "What drives each attention head"))
+    Ok(Figure::new(svg, [width_pt, bottom + MARGIN], TITLE))
 }
 
 /// The numbers that occur, in order.
@@ -117,24 +127,50 @@ fn draw_block(svg: &mut Svg, [left, top]: [f64; 2], cell: f64, kind: &str, sites
     grid + layers.len() as f64 * row_height
 }
 
-/// One head: a disc whose area is what is kept, within a ring that would be all of it. A head that is not needed is a ring alone.
+/// Sizes of a head within its place, those of the page: see `disc` of viewer/atlas.js, 46 pixels and 4 to the next.
+struct Sizes {
+    ring: f64,
+    ring_width: f64,
+    smallest_disc: f64,
+    disc_growth: f64,
+}
+
+impl Sizes {
+    fn within(cell: f64) -> Self {
+        let [ring, ring_width, smallest_disc, disc_growth] = [20.0, 4.0, 4.0, 11.0].map(|size| size / 50.0 * cell);
+        Self { ring, ring_width, smallest_disc, disc_growth }
+    }
+
+    fn disc(&self, share: f64) -> f64 {
+        self.smallest_disc + self.disc_growth * share.clamp(0.0, 1.0).sqrt()
+    }
+}
+
+/// One head: a disc as large as the share, in a ring as full as what is kept. The disc of a head that is not needed is hollow.
 fn draw_head(svg: &mut Svg, middle: [f64; 2], cell: f64, driver: Option<Driver>, is_unused: bool) {
     let colours = svg.colours();
-    let largest = cell * 0.42;
+    let sizes = Sizes::within(cell);
     let Some(driver) = driver else {
-        let (reach, stroke) = (largest * 0.5, Stroke::new(colours.muted(), 0.6));
+        let (reach, stroke) = (sizes.ring * 0.5, Stroke::new(colours.muted(), 0.6));
         svg.line([middle[0] - reach, middle[1] - reach], [middle[0] + reach, middle[1] + reach], stroke);
         svg.line([middle[0] - reach, middle[1] + reach], [middle[0] + reach, middle[1] - reach], stroke);
         return;
     };
     let colour = colours.part(driver.part);
-    svg.circle(middle, largest, Some(colours.paper()), Some(Stroke::new(colours.faint(), 0.5)));
-    let radius = largest * driver.kept.sqrt();
+    draw_ring(svg, middle, &sizes, driver.kept.unwrap_or(0.0), colour);
+    let radius = sizes.disc(driver.share);
     if is_unused {
         svg.circle(middle, (radius - 0.4).max(0.4), Some(colours.paper()), Some(Stroke::new(colour, 0.8)));
     } else {
         svg.circle(middle, radius, Some(colour), None);
     }
+}
+
+/// A ring, so much of it in a colour.
+fn draw_ring(svg: &mut Svg, middle: [f64; 2], sizes: &Sizes, share: f64, colour: Colour) {
+    let faint = svg.colours().faint();
+    svg.circle(middle, sizes.ring, Some(svg.colours().paper()), Some(Stroke::new(faint, sizes.ring_width)));
+    svg.arc(middle, sizes.ring, share, Stroke::new(colour, sizes.ring_width));
 }
 
 /// What colours and sizes mean; gives its right and lower edge.
@@ -145,25 +181,32 @@ fn draw_legend(svg: &mut Svg, [left, top]: [f64; 2], cell: f64) -> [f64; 2] {
     let mut x = left;
     svg.text([x, y + 0.35 * LETTERS], "driven by", look.colour(colours.muted()));
     x += width("driven by", LETTERS) + 6.0;
-    for part in Part::ALL {
+    for (part, name) in [(Part::Temporal, "temporal"), (Part::Input, "input"), (Part::Residual, "the rest")] {
         svg.circle([x + 3.0, y], 3.0, Some(colours.part(part)), None);
-        svg.text([x + 8.0, y + 0.35 * LETTERS], part.name(), look);
-        x += 8.0 + width(part.name(), LETTERS) + 8.0;
+        svg.text([x + 8.0, y + 0.35 * LETTERS], name, look);
+        x += 8.0 + width(name, LETTERS) + 8.0;
     }
     svg.circle([x + 3.0, y], 2.6, None, Some(Stroke::new(colours.muted(), 0.8)));
     svg.text([x + 8.0, y + 0.35 * LETTERS], "not needed", look);
     let first = x + 8.0 + width("not needed", LETTERS);
-    let y = y + 6.0 + cell * 0.5;
-    let mut x = left;
-    svg.text([x, y + 0.35 * LETTERS], "attention it keeps alone", look.colour(colours.muted()));
-    x += width("attention it keeps alone", LETTERS) + 8.0;
-    for kept in [0.25, 0.5, 0.75, 1.0] {
-        let largest = cell * 0.42;
-        svg.circle([x + largest, y], largest, Some(colours.paper()), Some(Stroke::new(colours.faint(), 0.5)));
-        svg.circle([x + largest, y], largest * f64::sqrt(kept), Some(colours.muted()), None);
-        let says = format!("{:.0} %", 100.0 * kept);
-        svg.text([x + 2.0 * largest + 3.0, y + 0.35 * LETTERS], &says, look);
-        x += 2.0 * largest + 3.0 + width(&says, LETTERS) + 6.0;
+    let mut right = first;
+    let (names, sizes) = (["disc: its share of the scores", "ring: same token by it alone"], Sizes::within(cell));
+    let start = left + names.iter().fold(0.0_f64, |most, name| most.max(width(name, LETTERS))) + 8.0;
+    for (row, name) in names.into_iter().enumerate() {
+        let y = y + 6.0 + cell * (row as f64 + 0.5);
+        svg.text([left, y + 0.35 * LETTERS], name, look.colour(colours.muted()));
+        let mut x = start;
+        for share in [0.25, 0.5, 1.0] {
+            let middle = [x + 0.5 * cell, y];
+            match row {
+                0 => svg.circle(middle, sizes.disc(share), Some(colours.muted()), None),
+                _ => draw_ring(svg, middle, &sizes, share, colours.muted()),
+            }
+            let says = format!("{:.0} %", 100.0 * share);
+            svg.text([x + cell + 2.0, y + 0.35 * LETTERS], &says, look);
+            x += cell + 2.0 + width("100 %", LETTERS) + 5.0;
+        }
+        right = right.max(x - 5.0);
     }
-    [first.max(x - 6.0), y + cell * 0.5]
+    [right, y + 6.0 + 2.0 * cell]
 }

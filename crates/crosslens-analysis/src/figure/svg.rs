@@ -118,6 +118,21 @@ impl Svg {
         self.add(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{fill}\"{stroke}/>"));
     }
 
+    /// So much of a circle's line, clockwise from its top.
+    pub(crate) fn arc(&mut self, [x, y]: [f64; 2], radius: f64, share: f64, stroke: Stroke) {
+        if share >= 1.0 {
+            self.circle([x, y], radius, None, Some(stroke));
+        } else if share > 0.0 {
+            let around = std::f64::consts::TAU * radius;
+            let [x, y, radius, drawn, around] = [x, y, radius, share * around, around].map(number);
+            let stroke = stroke.attributes();
+            self.add(format_args!(
+                "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"none\" {stroke} stroke-dasharray=\"{drawn} {around}\" \
+                 transform=\"rotate(-90 {x} {y})\"/>"
+            ));
+        }
+    }
+
     pub(crate) fn line(&mut self, from: [f64; 2], to: [f64; 2], stroke: Stroke) {
         let [[x1, y1], [x2, y2]] = [from, to].map(|point| point.map(number));
         self.add(format_args!("<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" {}/>", stroke.attributes()));

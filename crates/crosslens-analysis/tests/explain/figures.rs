@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{Explained, Options};
-use crosslens_analysis::figure::{Choice, Figure, FigureError, Kind, SampleName, SavedReport, SiteName, Style, Theme, draw, training};
+use crosslens_analysis::figure::{
+    Choice, Colours, Figure, FigureError, Kind, SampleName, SavedReport, SiteName, Style, Theme, draw, training,
+};
 use crosslens_analysis::report::Report;
 use crosslens_analysis::timeline::TrainingPoint;
-use crosslens_analysis::{Linear, Readout, ScoreMap};
+use crosslens_analysis::{Linear, Part, Readout, ScoreMap};
 use serde_json::Value;
 
 use super::planted::{D, Plan, Planted, Random, every_map};
@@ -172,10 +174,34 @@ fn figures_say_what_they_show() {
     says("attention average dark", &["0", "1", "step", "Cross-attention, layer 0, head 0, average"]);
     says("terms", &["temporal", "input", "residual", "part of the query", "term, less its row's mean"]);
     says("terms additive", &["query", "key", "temporal"]);
-    says("atlas", &["driven by", "temporal", "head 0", "layer 0"]);
+    says(
+        "atlas",
+        &["driven by", "temporal", "the rest", "disc: its share of the scores", "ring: same token by it alone", "head 0", "layer 0"],
+    );
     says("components", &["encoder, temporal", "decoder, temporal", "encoder, input", "chat", "cat"]);
     says("shares", &["temporal × temporal", "residual × residual", "query: input", "untrained", "95 % interval"]);
     says("training", &["Loss, nats", "Accuracy", "updates", "100 %"]);
+}
+
+/// Mixtures of parts count as the rest: 1 − 0.25 − 0.1 = 0.65. The ring is what is looked at, not total variation.
+#[test]
+fn the_atlas_reads_as_the_page_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut explained = explained(&SOURCE, &TARGET);
+    let site = &mut explained.report.sites[0];
+    let shares = site.shares.as_mut().expect("a score with shares");
+    shares.tables.insert("centred".into(), [[0.25, 0.3, 0.0], [0.3, 0.1, 0.0], [0.0, 0.0, 0.05]]);
+    shares.position_bias = 0.0;
+    let rebuilt = site.rebuilt.get_mut("residual").expect("rebuilt from the rest");
+    (rebuilt.argmax, rebuilt.tv) = (0.5, 0.9);
+    let saved = SavedReport::open(&saved(explained, folder.path())).expect("a report");
+    let figure = draw(&saved, Kind::Atlas, &Choice::default(), &Style::default()).expect("a figure");
+    let colour = Colours::of(Theme::Light).part(Part::Residual).hex();
+    // Sizes of the page's 50 pixels in 17 points.
+    let disc = format!("r=\"{:.2}\" fill=\"{colour}\"/>", (4.0 + 11.0 * 0.65f64.sqrt()) / 50.0 * 17.0);
+    let around = std::f64::consts::TAU * 6.8;
+    let ring = format!("stroke=\"{colour}\" stroke-width=\"1.36\" stroke-dasharray=\"{:.2} {around:.2}\"", 0.5 * around);
+    assert!(figure.svg.contains(&disc) && figure.svg.contains(&ring), "neither {disc} nor {ring}: {}", figure.svg);
 }
 
 #[test]

@@ -100,3 +100,18 @@ fn what_cannot_be_explained_says_why_and_leaves_the_others() {
     assert_eq!(server.get("/api/models").json()[0]["ready"], false);
     assert_eq!(server.get("/api/reports/1").status, 200);
 }
+
+/// It breaks where its report is made and kept, after everything is computed.
+#[test]
+fn what_breaks_off_while_it_is_kept_leaves_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paths = ["bad", "good"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| tiny_run(path));
+    let told = |told: Preparing<'_>| assert!(!matches!(told, Preparing::Ready { name: "bad", .. }), "this one breaks");
+    let server = Running::begin(&paths, ImportedOptions::default(), "127.0.0.1", Limits::default(), told);
+    assert_eq!(Events::at(&server, "/api/models/0").last().0, "failed");
+    assert_eq!(Events::at(&server, "/api/models/1").last().0, "done");
+    let refused = server.get("/api/reports/0");
+    assert_eq!((refused.status, refused.error()), (409, "`bad` cannot be shown: the terminal of the server says why".to_owned()));
+    assert_eq!(server.get("/api/reports/1").status, 200);
+}

@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::explain::{Explained, Options, SAMPLE_BYTES};
 use crosslens_lab::analysis::page::Page;
+use crosslens_lab::train::RunFolder;
 use crosslens_lab::{ImportedModel, ImportedOptions, ImportedSentences, Opened, ShowOptions, Shown};
 use serde_json::json;
 
@@ -56,7 +57,7 @@ pub(crate) struct ImportedArguments {
     /// Sums that say what positions and tokens of such a model are like, made by `crosslens fit`, instead of those of --corpus.
     #[arg(long, value_name = "X.stats.safetensors")]
     components: Option<PathBuf>,
-    /// Heads of self-attention of such models too, on both sides.
+    /// Heads of self-attention too, on both sides, of such models and of runs that have it.
     #[arg(long)]
     self_attention: bool,
     #[command(flatten)]
@@ -64,10 +65,12 @@ pub(crate) struct ImportedArguments {
 }
 
 impl ImportedArguments {
-    /// Refused where none of the paths is such a model: runs and recordings have their own sentences.
+    /// Refused where none of the paths is such a model: runs and recordings have their own sentences. Self-attention is asked of models and
+    /// runs; of recordings and reports there is what they were made with.
     pub(crate) fn options(&self, paths: &[PathBuf], causal: u64) -> Result<ImportedOptions, Failure> {
         let Self { corpus, components, self_attention, reading } = self;
-        if !paths.iter().any(|path| ImportedModel::is_at(path)) {
+        let is_model = paths.iter().any(|path| ImportedModel::is_at(path));
+        if !is_model {
             reading.refuse()?;
         }
         let options = ImportedOptions {
@@ -77,9 +80,15 @@ impl ImportedArguments {
             causal,
             choices: reading.choices(),
         };
-        if options.is_asked() && !paths.iter().any(|path| ImportedModel::is_at(path)) {
-            let message = "--corpus, --components and --self-attention are for models that were not trained here, and none is named";
+        if options.is_asked() && !is_model {
+            let message = "--corpus and --components are for models that were not trained here, and none is named";
             return Err(Failure::refused(message).hint("leave them out: runs and recordings have their own sentences"));
+        }
+        let is_kept = |path: &PathBuf| path.exists() && !RunFolder::at(path).holds_run();
+        if options.self_attention && !is_model && paths.iter().all(is_kept) {
+            let message =
+                "--self-attention is for runs and models, and none is named: recordings and reports show what they were made with";
+            return Err(Failure::refused(message).hint("give it to `crosslens record` or `crosslens heads --save`"));
         }
         Ok(options)
     }
@@ -104,7 +113,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for path in &arguments.paths {
         let shown = shown(path, &options)?;
         note_warnings(&shown.explained);
-        note_left_out(arguments.samples.into(), &shown.explained);
+        // A saved report has the sentences it was saved with.
+        if path.extension().is_none_or(|extension| extension != "json") {
+            note_left_out(arguments.samples.into(), &shown.explained);
+        }
         n_samples += shown.explained.samples.sentences.len();
         page = shown.on(page);
         names.push(shown.name);

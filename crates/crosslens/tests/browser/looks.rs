@@ -1,8 +1,16 @@
 //! Every view in windows of every size, light and dark; pictures are left for people in `target/tmp/screenshots`.
 
+use std::path::{Path, PathBuf};
+
+use crosslens_lab::Shown;
+use crosslens_lab::analysis::explain::Explained;
+use crosslens_lab::analysis::figure::{Colours, Theme};
+use crosslens_lab::analysis::page::Page;
+use serde_json::json;
+
 use super::chromium::Browser;
 use super::pages::{many_heads, planted, with_timeline};
-use super::planted::{Plan, pieces_of_words};
+use super::planted::{Plan, Planted, pieces_of_words};
 
 const VIEWS: [&str; 5] = ["atlas", "head", "components", "training", "compare"];
 
@@ -45,18 +53,99 @@ fn the_matrix_follows_the_window() {
     browser.was_quiet();
 }
 
+/// A page of one sentence of 2,000 source and 500 target tokens.
+fn long(folder: &Path) -> (PathBuf, Explained) {
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 1, lengths: (2000, 500), names: pieces_of_words() };
+    let mut corpus = Planted::of(&plan);
+    corpus.keep_sites(1);
+    let shown = Shown { name: "long".into(), explained: corpus.explain(1), training: Vec::new(), timeline: None };
+    let page = folder.join("long.html");
+    shown.on(Page::new()).write(&page).expect("writable");
+    (page, shown.explained)
+}
+
+/// A million cells are a picture within the figure, pixel by pixel: as shapes they would be 95 MB of text.
+#[test]
+fn the_figure_of_a_long_sentence_is_small() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (page, explained) = long(folder.path());
+    browser.window(1440, 1000, "light");
+    browser.open(&page, "#view=head");
+    let figure = String::from_utf8(browser.download(".matrix", "SVG")).expect("text");
+    assert!(figure.len() < 4_000_000, "{} bytes", figure.len());
+    let text = serde_json::to_string(&figure).expect("text");
+    let found = browser.eval(&format!(
+        "(async () => {{ const figure = new DOMParser().parseFromString({text}, 'image/svg+xml'); const cells = figure.querySelector('image'); \
+         const picture = new Image(); picture.src = cells.getAttribute('href'); await picture.decode(); \
+         const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [picture.width, picture.height]; \
+         const pen = canvas.getContext('2d'); pen.drawImage(picture, 0, 0); const at = (x, y) => [...pen.getImageData(x, y, 1, 1).data.slice(0, 3)]; \
+         return {{ whole: figure.querySelector('parsererror') === null, size: [picture.width, picture.height], \
+         wide: cells.getAttribute('width') / cells.getAttribute('height'), corners: [at(0, 0), at(1999, 499)] }}; }})()"
+    ));
+    assert_eq!((&found["whole"], &found["size"], &found["wide"]), (&json!(true), &json!([2000, 500]), &json!(4)));
+    let weights = &explained.samples.sentences[0].attention[0];
+    let largest = weights.iter().copied().fold(0.0, f32::max);
+    // Colours are stretched where all weights are small.
+    let scale = f64::from(if largest < 0.3 { largest } else { 1.0 });
+    for (corner, (row, column)) in [(0, 0), (499, 1999)].into_iter().enumerate() {
+        let hex = Colours::of(Theme::Light).weight(f64::from(weights[row * 2000 + column]) / scale).hex();
+        let expected = [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")));
+        let seen: [f64; 3] = serde_json::from_value(found["corners"][corner].clone()).expect("a colour");
+        assert!(seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 6.0), "cell {row},{column}: {seen:?}, not {expected:?}");
+    }
+    assert!(browser.download(".matrix", "PNG").starts_with(b"\x89PNG"));
+    browser.was_quiet();
+}
+
+/// What one sees is what another sees who is sent the address: the colours, and how far the matrix is scrolled.
+#[test]
+fn the_address_holds_the_colours_and_the_place_in_the_matrix() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (page, _) = long(folder.path());
+    browser.window(1440, 1000, "light");
+    browser.open(&page, "#view=head");
+    let paper = |browser: &mut Browser| browser.text("getComputedStyle(document.body).backgroundColor");
+    let light = paper(&mut browser);
+    assert_eq!(browser.text("theme.getAttribute('aria-label')"), "dark colours");
+    browser.eval("theme.click()");
+    browser.wait("location.hash.includes('theme=dark')");
+    browser.settle();
+    let dark = paper(&mut browser);
+    assert_ne!(light, dark);
+    assert_eq!(browser.text("theme.getAttribute('aria-label')"), "light colours");
+
+    let scroll = "document.querySelector('.matrix .heat-scroll')";
+    let place = |browser: &mut Browser| browser.eval(&format!("[{scroll}.scrollLeft, {scroll}.scrollTop].map(Math.round)"));
+    browser.eval(&format!("{scroll}.scrollTo(300 * {scroll}.dataset.cell, 120 * {scroll}.dataset.high)"));
+    browser.wait("location.hash.includes('at=120%2C300')");
+    let (seen, address) = (place(&mut browser), browser.text("location.hash"));
+    browser.open(&page, &address);
+    assert_eq!((place(&mut browser), paper(&mut browser)), (seen, dark.clone()));
+
+    // Another view keeps the colours, and its links too; another sentence is seen from its beginning.
+    browser.eval("document.querySelector('[data-view=compare]').click()");
+    browser.wait("document.querySelector('h1').textContent === 'Compare'");
+    assert_eq!((browser.eval("location.hash.includes('theme=dark')"), paper(&mut browser)), (json!(true), dark));
+    browser.open(&page, &address);
+    browser.eval("document.getElementById('sample-next').click()");
+    browser.wait("!location.hash.includes('at=')");
+    browser.settle();
+    assert_eq!(place(&mut browser), json!([0, 0]));
+    browser.eval("theme.click()");
+    browser.wait("location.hash.includes('theme=light')");
+    browser.settle();
+    assert_eq!(paper(&mut browser), light);
+    browser.was_quiet();
+}
+
 /// Two thousand source tokens: the canvas is as large as what is seen, not as the matrix.
 #[test]
 fn long_sentences_are_drawn_as_far_as_they_are_seen() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 1, lengths: (2000, 500), names: pieces_of_words() };
-    let mut corpus = super::planted::Planted::of(&plan);
-    corpus.keep_sites(1);
-    let explained = corpus.explain(1);
-    let shown = crosslens_lab::Shown { name: "long".into(), explained, training: Vec::new(), timeline: None };
-    let page = folder.path().join("long.html");
-    shown.on(crosslens_lab::analysis::page::Page::new()).write(&page).expect("writable");
+    let (page, explained) = long(folder.path());
     browser.window(1440, 1000, "light");
     browser.open(&page, "#view=head");
     let canvas =
@@ -79,7 +168,7 @@ fn long_sentences_are_drawn_as_far_as_they_are_seen() {
     browser.eval("document.querySelector(`[data-piece='0']`).click()");
     browser.wait("document.getElementById('tv')?.dataset.value > 0");
     let (tv, agreement) = (browser.number("tv.dataset.value"), browser.number("agreement.dataset.value"));
-    let (expected_tv, expected_agreement) = without(&shown.explained.samples.sentences[0], 0);
+    let (expected_tv, expected_agreement) = without(&explained.samples.sentences[0], 0);
     assert!((tv - expected_tv).abs() < 2e-3, "{tv} and {expected_tv}");
     assert!((agreement - expected_agreement).abs() < 2e-2, "{agreement} and {expected_agreement}");
     browser.was_quiet();

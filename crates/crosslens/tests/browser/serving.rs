@@ -206,6 +206,60 @@ fn the_page_tells_how_far_an_explanation_is_until_it_is_there() {
     browser.asked_only(&serving.url);
 }
 
+/// Where the second report of a comparison is chosen.
+const REPORT_B: &str = "document.querySelector('select[aria-label=\"Report B\"]')";
+
+fn compare_with(browser: &mut Browser, report: usize) {
+    browser.eval(&format!("{REPORT_B}.value = '{report}'; {REPORT_B}.dispatchEvent(new Event('change'))"));
+}
+
+/// The report beside it is being explained for long: the one after that is compared with, until somebody asks for it.
+#[test]
+fn what_is_still_explained_is_compared_with_only_where_that_is_asked_for() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    tiny(folder.path());
+    for report in ["one.json", "two.json"] {
+        succeed(folder.path(), &["explain", "run", "--samples", "50", "--causal", "0", "--save", report, "--json"]);
+    }
+    let serving = Serving::start(folder.path(), &["one.json", "run", "two.json", "--sentences", "1000000"]);
+    browser.window(1280, 1000, "light");
+    let chosen = format!("{REPORT_B}.value");
+    browser.visit(&format!("{}#view=compare", serving.url));
+    assert_eq!(browser.text(&chosen), "2");
+    browser.visit(&format!("{}#view=compare&report=2", serving.url));
+    assert_eq!(browser.text(&chosen), "0");
+    compare_with(&mut browser, 1);
+    browser.wait("document.querySelector('#preparing progress') !== null");
+    assert_eq!(browser.text("document.querySelector('#preparing h2').textContent"), "run is being explained");
+    assert_eq!(browser.text(&chosen), "1");
+    browser.names_everything("a comparison that waits");
+    browser.fits("a comparison that waits");
+    browser.picture("serve-compare-waiting");
+    // Another one is there at once.
+    compare_with(&mut browser, 0);
+    browser.wait("document.querySelectorAll('.compare .heatmap').length === 3");
+    browser.asked_only(&serving.url);
+}
+
+/// What cannot be shown leaves the choice of another.
+#[test]
+fn a_report_that_failed_is_not_compared_with() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    tiny(folder.path());
+    succeed(folder.path(), &["explain", "run", "--samples", "50", "--causal", "0", "--save", "one.json", "--json"]);
+    std::fs::write(folder.path().join("run/timeline.json"), "no timeline").expect("writable");
+    let serving = Serving::start(folder.path(), &["one.json", "run", "--sentences", "50"]);
+    browser.window(1280, 1000, "light");
+    browser.visit(&format!("{}#view=compare", serving.url));
+    browser.wait("document.querySelector('.nothing')?.textContent === '`run` cannot be shown: the terminal of the server says why'");
+    browser.names_everything("a comparison with what cannot be shown");
+    browser.picture("serve-compare-failed");
+    compare_with(&mut browser, 0);
+    browser.wait("document.querySelectorAll('.compare .heatmap').length === 3");
+}
+
 #[test]
 fn the_page_of_a_model_fits_every_window_and_names_everything() {
     let Some(mut browser) = Browser::start() else { return };

@@ -153,6 +153,17 @@ fn what_cannot_be_done_is_said_with_what_can() {
     snapshot("imported missing tensor", folder, &["explain", "mine", "--corpus", "words.txt"]);
 }
 
+/// Before the URL is printed: nothing is served that will not be there.
+#[test]
+fn a_missing_corpus_or_missing_sums_end_the_server_at_once() {
+    let folder = folder();
+    for option in ["--corpus", "--components"] {
+        let refused = seen(folder.path(), &["serve", "mine", option, "missing.tsv"]);
+        assert!(refused.starts_with("exit 1\n--- stdout\n\n--- stderr\n"), "{refused}");
+        assert!(refused.contains(&format!("cannot read `missing.tsv`, which {option} names")), "{refused}");
+    }
+}
+
 /// What is written is what `attend` sees it write, as text; there is no other way to search.
 #[test]
 fn a_mapped_model_translates() {

@@ -29,6 +29,9 @@ fn a_run_a_recording_and_a_saved_report_become_pages() {
     assert_eq!(said["reports"], serde_json::json!(["found", "rec", "run"]));
     assert_eq!((&said["samples"], &said["file"]), (&15.into(), &"three.html".into()));
     assert_eq!(said["bytes"], folder.join("three.html").metadata().expect("the page").len());
+    // It was saved with fewer sentences than are asked for, which nothing is wrong with.
+    let seen = shown(&succeed(folder, &["report", "found.json", "--samples", "50"]));
+    assert!(!seen.contains("are shown one by one"), "{seen}");
 }
 
 #[test]

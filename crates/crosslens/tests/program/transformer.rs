@@ -1,6 +1,7 @@
 //! A Transformer through the program: trained, judged, resumed, explained, and refused what it cannot have.
 
-use super::common::{explain, run, shown, succeed};
+use super::common::{crosslens, explain, page_report, run, shown, succeed};
+use super::serve::Serving;
 
 #[test]
 fn a_transformer_trains_resumes_and_is_explained_like_any_other() {
@@ -49,6 +50,36 @@ fn a_transformer_trains_resumes_and_is_explained_like_any_other() {
     let refused = run(folder, &["explain", "rec", "--self-attention"]);
     assert_eq!(refused.status.code(), Some(1), "{}", shown(&refused));
     assert!(shown(&refused).contains("give it to `crosslens record`"), "{}", shown(&refused));
+}
+
+#[test]
+fn a_page_and_a_server_show_the_self_attention_of_a_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", "reverse", "--arch", "transformer", "--steps", "3", "--out", "run", "--quiet"]);
+    let kinds = |report: &serde_json::Value| {
+        let sites = report["report"]["sites"].as_array().expect("sites");
+        ["cross", "encoder-self", "decoder-self"].map(|kind| sites.iter().filter(|site| site["kind"] == kind).count())
+    };
+    let page = |arguments: &[&str]| {
+        succeed(folder, &[&["report", "run", "--sentences", "20", "--samples", "2"], arguments].concat());
+        kinds(&page_report(&folder.join("report.html")))
+    };
+    assert_eq!((page(&[]), page(&["--self-attention"])), ([2, 0, 0], [2, 2, 2]));
+
+    let serving = Serving::ready(crosslens(folder, &["serve", "run", "--sentences", "20", "--self-attention", "--json"]));
+    assert_eq!(kinds(&serving.ask("GET", "/api/reports/0", &serde_json::Value::Null)), [2, 2, 2]);
+    let question = serde_json::json!({ "sentence": { "sample": 0 }, "sites": [4] });
+    let answer = serving.ask("POST", "/api/models/0/explain", &question);
+    assert_eq!(answer["sample"]["visible"][4], "causal", "a decoder sees no word to come: {answer}");
+    serving.stop();
+
+    succeed(folder, &["record", "run", "--samples", "20", "-o", "rec"]);
+    for command in ["report", "serve"] {
+        let refused = run(folder, &[command, "rec", "--self-attention"]);
+        assert_eq!(refused.status.code(), Some(1), "{}", shown(&refused));
+        assert!(shown(&refused).contains("give it to `crosslens record`"), "{}", shown(&refused));
+    }
 }
 
 /// The usual cell too: it would change nothing, and whoever writes it believes that it does.
