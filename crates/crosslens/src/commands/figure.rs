@@ -5,6 +5,7 @@ use crosslens_lab::analysis::figure::{Choice, Figure, Kind, SampleName, SavedRep
 use crosslens_lab::analysis::replace_file;
 use crosslens_lab::analysis::timeline::TrainingPoint;
 use crosslens_lab::train::RunFolder;
+use crosslens_lab::{curves, run_of_report};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -191,11 +192,11 @@ fn metrics(from: &Path) -> Result<Vec<TrainingPoint>, Failure> {
     let folder = if from.is_dir() {
         from.to_owned()
     } else {
-        let path = SavedReport::open(from)?.report.model.path.map(PathBuf::from);
         let no_run = || Failure::refused(format!("the run that `{}` explains is not where it was", from.display()));
-        path.filter(|path| path.is_dir()).ok_or_else(|| no_run().hint("crosslens figure DIR training -o …, with the folder of the run"))?
+        let run = run_of_report(from, &SavedReport::open(from)?.report);
+        run.ok_or_else(|| no_run().hint("crosslens figure DIR training -o …, with the folder of the run"))?
     };
-    let points = crosslens_lab::curves(&RunFolder::at(&folder))?;
+    let points = curves(&RunFolder::at(&folder))?;
     if points.is_empty() {
         let message = format!("`{}` holds no metrics.jsonl with a line in it", folder.display());
         return Err(Failure::refused(message).hint("the folder of a run made by `crosslens train`"));
