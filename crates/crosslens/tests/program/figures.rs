@@ -97,6 +97,18 @@ fn a_report_finds_its_run_from_any_folder() {
     assert_eq!(std::fs::read_to_string(folder.join("z.svg")).expect("text"), own, "where it was typed, it is found");
 }
 
+#[test]
+fn the_figure_of_training_shows_what_was_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--out", "run", "--steps", "20", "--record-every", "10", "--quiet"]);
+    succeed(folder, &["figure", "run", "training", "-o", "x.svg"]);
+    let svg = std::fs::read_to_string(folder.join("x.svg")).expect("text");
+    assert!(svg.contains(">Scores made of</text>") && svg.contains(">position</text>"), "{svg}");
+    let refused = run(folder, &["figure", "run", "training", "-o", "y.svg", "--site", "4.2"]);
+    assert!(!refused.status.success() && shown(&refused).contains("there is no site 4.2"), "{}", shown(&refused));
+}
+
 /// Gives every word of a report's sentences another name.
 #[cfg(feature = "pictures")]
 fn rename(report: &Path, name: &str) {
