@@ -17,6 +17,12 @@ const PROOFS = {
   method: "No network was changed, since it is about how things are measured",
   states: "No network was changed, since it is about what states are like",
 };
+const ROLES = {
+  judged: "judged",
+  control: "control",
+  replaced: "missed the gate, replaced",
+  missed: "missed the gate, proves nothing",
+};
 const FILTERS = [["", "all"], ["yes", "holds"], ["no", "does not hold"]];
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [420, 210, 46, 38, 12, 12];
 
@@ -34,7 +40,7 @@ export async function claimsView(main, context) {
       " A claim holds only if its networks do their task and every number it asks for comes out. Each says whether networks were also run with something changed."),
     el("div", { class: "bar" }, choice("Which claims", FILTERS, wanted, (value) => change({ holds: value || null }))),
     el("div", { class: "charts claims" }, shown.map((claim) => card(claim, all.networks))),
-    missed(all),
+    networks(all),
     explain("What am I looking at?", el("p", {}, "Every claim is one number from networks trained for it, with the floor it has to reach. Mean and spread are over seeds; networks that did not learn their task are listed and replaced at most twice. Claims that failed stay here with their numbers.")));
 }
 
@@ -102,13 +108,25 @@ function asked(check) {
   return check.bound === "at-most" ? `≤ ${exactly(check.floor)}` : check.bound === "at-least" ? `≥ ${exactly(check.floor)}` : "reported";
 }
 
-/** The networks that did not learn their task. */
-function missed(all) {
-  const those = all.networks.filter((network) => network.gated && network.phrase_accuracy < 0.97);
-  if (!those.length) return null;
-  return el("section", { class: "card" }, el("h2", {}, "Networks that did not learn their task"),
-    el("div", { class: "table-scroll" }, table("They are counted, and replaced at most twice", ["Network", "Seed", "Sentences right", "Then"],
-      those.map((network) => [network.about, network.seed, percent(network.phrase_accuracy, 1), network.used ? "used as it is" : "replaced"]))));
+/** What became of every network, with its temporal share and that of the weights it began with: shares alone prove nothing. */
+function networks(all) {
+  if (!all.networks.length) return null;
+  const head = ["Network", "Seed", "Role", "Sentences right", "Temporal share", "Untrained"];
+  const row = (network) => [network.about, network.seed, ROLES[network.role] ?? network.role, percent(network.phrase_accuracy, 1),
+    shortly(network.shares?.centred), shortly(network.shares?.untrained_centred)];
+  const controls = all.networks.filter((network) => network.role !== "judged");
+  const list = (id, caption, those) => el("div", { class: "table-scroll" }, table(caption, head, those.map(row), { id }));
+  return el("section", { class: "card networks" }, el("h2", {}, "Networks"),
+    el("p", {}, untrained(all.networks), " The temporal share is the centred one of the temporal × temporal term, of the lowest head; – without attention and for additive scores."),
+    controls.length > 0 && list("controls", "Controls: networks that missed the gate, or need not do their task", controls),
+    el("details", { class: "explain" }, el("summary", {}, `All ${all.networks.length} networks`), list("networks", "Every network that was trained, beside the weights it began with", all.networks)));
+}
+
+/** What untrained weights come to, in a sentence. */
+function untrained(networks) {
+  const shares = networks.map((network) => network.shares?.untrained_centred).filter(Number.isFinite);
+  const range = shares.length ? ` (${shortly(Math.min(...shares))} to ${shortly(Math.max(...shares))})` : "";
+  return `Shares alone prove nothing: networks that did not learn have temporal shares too, and so have untrained weights${range}. So claims are judged only by networks that do their task.`;
 }
 
 /** A claim's figure with its legend and caption, to be taken along with its numbers. */

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crosslens_lab::Shown;
 use crosslens_lab::analysis::figure::{Colours, Theme};
 use crosslens_lab::analysis::page::Page;
-use crosslens_lab::reproduce::{Check, ClaimOutcome, Entry, Figure, Reproduction, SeedOutcome, Series};
+use crosslens_lab::reproduce::{Check, ClaimOutcome, Entry, Figure, Gate, Reproduction, Role, SeedOutcome, Series, TemporalShares};
 use serde_json::{Value, json};
 
 use super::chromium::Browser;
@@ -43,21 +43,32 @@ fn gated() -> ClaimOutcome {
     claim
 }
 
-fn unlearnt() -> Entry {
+fn network(seed: u64, role: Role, phrase_accuracy: f64, centred: f64) -> Entry {
     Entry {
         network: "copy-aed",
-        about: "AED, one-to-one",
+        about: "AED, <i>one</i>-to-one".into(),
         place: 1,
-        seed: 212,
-        gated: true,
-        phrase_accuracy: 0.5,
+        seed,
+        gate: if role == Role::Control { Gate::Open } else { Gate::Phrases },
+        role,
+        phrase_accuracy,
         word_accuracy: 0.8,
-        used: true,
+        gained_by_attention: Some(0.4),
         steps: 900,
         seconds: 1.0,
         folder: "networks/0".into(),
-        shares: None,
+        shares: Some(TemporalShares { centred, top1: 0.8, untrained_centred: 0.094, untrained_top1: 0.35 }),
     }
+}
+
+fn networks() -> Vec<Entry> {
+    let without_attention = Entry { about: "VED".into(), shares: None, ..network(213, Role::Control, 0.103, 0.0) };
+    vec![
+        network(212, Role::Judged, 0.995, 0.985),
+        network(112, Role::Replaced, 0.016, 0.936),
+        network(312, Role::Missed, 0.5, 0.9),
+        without_attention,
+    ]
 }
 
 fn reproduction() -> Reproduction {
@@ -75,7 +86,7 @@ fn reproduction() -> Reproduction {
             ..judged("tiny", Check::at_most("error", 1.7e-9, 2.5e-6), Figure::matrix("A matrix.", vec![vec![1.0]]))
         },
     ];
-    Reproduction { held: 4, of: claims.len(), claims, quick: false, networks: vec![unlearnt()] }
+    Reproduction { held: 4, of: claims.len(), claims, quick: false, networks: networks() }
 }
 
 /// A page of these claims, beside one planted head.
@@ -117,7 +128,7 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
     assert_eq!(browser.text("document.querySelector('[data-claim=bars] .proof').textContent"), said);
     let reasons = |id: &str| format!("[...document.querySelectorAll('[data-claim={id}] .missed')].map((it) => it.textContent).join('|')");
     assert_eq!(browser.text(&reasons("lines")), "");
-    let reason = "Seed 2: nothing is judged by networks that do not do their task: AED, one-to-one; copy-ao.";
+    let reason = "Seed 2: nothing is judged by networks that do not do their task: AED, <i>one</i>-to-one; copy-ao.";
     assert_eq!(browser.text(&reasons("gated")), reason);
     let text = browser.text("document.querySelector('[data-claim=tiny]').textContent");
     assert!(text.contains("error: 2e-9 ± 3e-10; at most 2.5e-6 asked for"), "{text}");
@@ -125,6 +136,37 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
     browser.wait("document.querySelectorAll('article').length === 2 && location.hash.includes('holds=no')");
     browser.eval("document.querySelector('[data-view=head]').click()");
     browser.wait("document.querySelector('.matrix canvas') !== null");
+    browser.was_quiet();
+}
+
+/// Shares alone prove nothing: networks that did not learn, and weights that nobody trained, are shown beside those that claims are judged by.
+#[test]
+fn every_network_is_shown_with_its_role_and_its_share() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = page(folder.path(), |_| ());
+    browser.window(1280, 1000, "light");
+    browser.open(&path, "");
+    browser.settle();
+    let rows = |id: &str| {
+        format!(
+            "[...document.querySelectorAll('#{id} tbody tr')].map((row) => [...row.cells].map((it) => it.textContent).join('|')).join('\\n')"
+        )
+    };
+    let judged = "AED, <i>one</i>-to-one|212|judged|99.5 %|0.985|0.094";
+    let controls = "AED, <i>one</i>-to-one|112|missed the gate, replaced|1.6 %|0.936|0.094\n\
+                    AED, <i>one</i>-to-one|312|missed the gate, proves nothing|50.0 %|0.900|0.094\n\
+                    VED|213|control|10.3 %|–|–";
+    assert_eq!(browser.text(&rows("controls")), controls);
+    assert_eq!(browser.text(&rows("networks")), format!("{judged}\n{controls}"));
+    assert_eq!(browser.eval("document.querySelector('#networks').closest('details').open"), false);
+    let said = browser.text("document.querySelector('.networks p').textContent");
+    assert!(said.contains("so have untrained weights (0.094 to 0.094)"), "{said}");
+    browser.eval("document.querySelector('.networks').scrollIntoView()");
+    browser.eval("document.querySelector('.networks summary').click()");
+    browser.settle();
+    browser.fits("networks");
+    browser.picture("claims-networks-light");
     browser.was_quiet();
 }
 

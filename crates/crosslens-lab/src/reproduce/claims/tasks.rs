@@ -168,7 +168,7 @@ pub(super) const TRANSLATION: Claim = Claim {
     id: "translation",
     sentence: "From one-to-one over eSCAN to translation shares move away from the temporal term.",
     origin: Origin::Restated(
-        "on a miniature English–French grammar, or with --corpus on real sentences, where words right say whether it learnt",
+        "on a miniature English–French grammar, or with --corpus on real sentences, where a twentieth of the words must be attention's",
     ),
     proof: Proof::Causal,
     networks: &["copy-aed", "escan-aed", "translation-aed"],
@@ -205,6 +205,7 @@ const SEVERAL_TASKS: &[&str] = &[
     "escan-luong",
     "aed-short",
     "five-words-aed",
+    "translation-aed",
 ];
 
 /// By network: distance to the average attention, and a number beside it.
