@@ -91,10 +91,14 @@ fn reproduction() -> Reproduction {
 
 /// A page of these claims, beside one planted head.
 fn page(folder: &Path, change: impl FnOnce(&mut Value)) -> PathBuf {
+    page_of(folder, &reproduction(), change)
+}
+
+fn page_of(folder: &Path, reproduction: &Reproduction, change: impl FnOnce(&mut Value)) -> PathBuf {
     let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 20, lengths: (6, 6), names: pieces_of_words() };
     let shown = Shown { name: "planted".into(), explained: Planted::of(&plan).explain(2), training: Vec::new(), timeline: None };
     let path = folder.join("reproduce.html");
-    let mut claims = serde_json::to_value(reproduction()).expect("JSON");
+    let mut claims = serde_json::to_value(reproduction).expect("JSON");
     change(&mut claims);
     shown.on(Page::new().claims(&claims)).write(&path).expect("writable");
     path
@@ -118,7 +122,7 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
         browser.names_everything("claims");
         browser.picture(&format!("claims-{name}-{scheme}"));
     }
-    let marks = |id: &str, mark: &str| format!("document.querySelectorAll('[data-claim={id}] figure {mark}').length");
+    let marks = |id: &str, mark: &str| format!("document.querySelectorAll('[data-claim={id}] figure > svg {mark}').length");
     for (id, mark, n) in [("lines", "path", 2.0), ("bars", "rect", 4.0), ("points", "circle", 5.0), ("matrix", "rect", 4.0)] {
         assert_eq!(browser.number(&marks(id, mark)), n, "{id}");
     }
@@ -139,7 +143,7 @@ fn claims_open_first_and_each_has_its_number_and_its_figure() {
     browser.was_quiet();
 }
 
-/// Shares alone prove nothing: networks that did not learn, and weights that nobody trained, are shown beside those that claims are judged by.
+/// Shares alone prove nothing: networks that did not learn, and untrained weights, are shown beside those that claims are judged by.
 #[test]
 fn every_network_is_shown_with_its_role_and_its_share() {
     let Some(mut browser) = Browser::start() else { return };
@@ -167,6 +171,94 @@ fn every_network_is_shown_with_its_role_and_its_share() {
     browser.settle();
     browser.fits("networks");
     browser.picture("claims-networks-light");
+    browser.was_quiet();
+}
+
+/// A page of figures like those of the claims: names at points, one scale for both axes, many seeds.
+fn drawn(folder: &Path) -> PathBuf {
+    let turned = |k: usize, length: f64| {
+        let angle = std::f64::consts::TAU * (k as f64 / 3.0 + 0.1);
+        [length * angle.cos(), length * angle.sin()]
+    };
+    let plane = vec![
+        Series::new("readouts × 0.42", (0..3).map(|k| turned(k, 2.6)).collect()).named((0..3).map(|k| format!("O{k}"))),
+        Series::new("input components", (0..3).map(|k| turned(k, 2.0)).collect()).named((0..3).map(|k| format!("I{k}"))),
+    ];
+    let path = |name: &str, radius: f64| {
+        let at = |step: usize| [radius * (step as f64 / 6.0).cos(), 0.3 * radius * (step as f64 / 6.0).sin()];
+        Series::new(name, (0..18).map(at).collect()).named((0..18).map(|step| step.to_string()))
+    };
+    let paths = vec![path("encoder", 3.0), path("decoder", 2.4), path("encoder without input", 1.0)];
+    let seeds = |of: fn(usize, usize) -> f64| {
+        (0..8).map(move |k| Series::by_step(format!("seed {}", k + 1), &(0..5).map(|step| of(k, step)).collect::<Vec<f64>>()))
+    };
+    let eight: Vec<Series> = seeds(|k, step| 0.1 * k as f64 + 0.05 * step as f64).collect();
+    let law = |k: usize, shift: f64| [0.05 * k as f64 + shift, 0.09 * k as f64 + shift];
+    let names = ["copy-aed", "copy-ao", "reverse-aed", "reverse-ao", "escan-aed", "escan-and-aed", "escan-luong", "translation-aed"];
+    let points = [0.0, 0.013, -0.017].into_iter().enumerate().map(|(place, shift)| {
+        let at = (0..names.len()).map(|k| law(k, shift)).collect();
+        Series::new(format!("seed {}", place + 1), at).named(names.map(String::from))
+    });
+    let bars = |n: usize| {
+        let series = (0..n).map(|k| (format!("seed {}", k + 1), (0..names.len()).map(|place| 0.989 - 0.1 * place as f64).collect()));
+        Figure::bars("Bars by network.", "centred share", names.map(String::from).to_vec(), series.collect())
+    };
+    let attention = (0..20).map(|row| (0..20).map(|place: i32| if place == row { 0.8 } else { 0.01 }).collect()).collect();
+    let claims = vec![
+        claim("plane", 0.97, Figure::points("Words read and written.", "first axis", "second axis", plane).with_equal_axes()),
+        claim("paths", 0.97, Figure::lines("Temporal components.", "first axis", "second axis", paths).with_equal_axes()),
+        claim("eight", 0.97, Figure::lines("Eight seeds.", "updates", "share", eight)),
+        claim("law", 0.97, Figure::points("Every network.", "total variation from the average", "1 − temporal share", points.collect())),
+        claim("three", 0.97, bars(3)),
+        claim("eight-bars", 0.97, bars(8)),
+        claim("diagonal", 0.97, Figure::matrix("Average attention.", attention)),
+    ];
+    page_of(folder, &Reproduction { held: 7, of: 7, claims, quick: false, networks: networks() }, |_| ())
+}
+
+#[test]
+fn figures_have_round_ticks_names_and_axes_that_measure_the_same() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = drawn(folder.path());
+    for (name, width, height, scheme) in [("narrow", 400, 4200, "dark"), ("wide", 1280, 2400, "light")] {
+        browser.window(width, height, scheme);
+        browser.open(&path, "");
+        browser.settle();
+        browser.fits("claims");
+        browser.names_everything("claims");
+        browser.picture(&format!("claims-figures-{name}-{scheme}"));
+    }
+    let words =
+        |id: &str| format!("[...document.querySelectorAll('[data-claim={id}] figure > svg text')].map((it) => it.textContent).join(' ')");
+    for (id, ticks) in [("three", "0.0 0.2 0.4 0.6 0.8 1.0"), ("eight", "0.0 0.2 0.4 0.6 0.8 1.0"), ("law", "−0.2 0.0 0.2 0.4 0.6 0.8")] {
+        let text = browser.text(&words(id));
+        assert!(text.starts_with(ticks), "{id}: {text}");
+    }
+    let text = browser.text(&words("plane"));
+    assert!(["O0", "O1", "O2", "I0", "I1", "I2"].iter().all(|name| text.split(' ').any(|word| word == *name)), "{text}");
+    let text = browser.text(&words("paths"));
+    assert!(["5", "10", "15", "17"].iter().all(|step| text.split(' ').any(|word| word == *step)), "{text}");
+    let text = browser.text(&words("three"));
+    assert!(text.contains("translation-aed") && text.contains("escan-and-aed"), "every bar has its name: {text}");
+    // The same distance along both axes is the same on the screen: a readout lies as far from the origin whichever way it points.
+    let lengths = "(() => { const all = [...document.querySelectorAll('[data-claim=plane] figure > svg line[stroke-opacity]')].slice(0, 3); \
+                   const long = all.map((it) => Math.hypot(it.x2.baseVal.value - it.x1.baseVal.value, it.y2.baseVal.value - it.y1.baseVal.value)); \
+                   return Math.max(...long) / Math.min(...long); })()";
+    assert!((browser.number(lengths) - 1.0).abs() < 1e-3, "{}", browser.number(lengths));
+    // The name of y stands left of all numbers and is turned, also beside bars.
+    let name_of_y = "(() => { const it = document.querySelector('[data-claim=three] figure > svg text[transform^=\"rotate(-90\"]'); \
+                     return `${it.textContent} ${it.getAttribute('x')}`; })()";
+    assert_eq!(browser.text(name_of_y), "centred share 12");
+    // From eight series on colours come again, and something else tells them apart: in the figure and in its legend.
+    let looks = |id: &str, what: &str, of: &str| {
+        format!("new Set([...document.querySelectorAll('[data-claim={id}] {what}')].map((it) => {of})).size")
+    };
+    let line = "`${it.getAttribute('stroke')} ${it.getAttribute('stroke-dasharray')}`";
+    assert_eq!(browser.number(&looks("eight", "figure > svg path", line)), 8.0);
+    assert_eq!(browser.number(&looks("eight", "figure .legend line", line)), 8.0);
+    let bar = "`${it.getAttribute('fill')} ${it.getAttribute('fill-opacity')}`";
+    assert_eq!(browser.number(&looks("eight-bars", "figure > svg rect", bar)), 8.0);
     browser.was_quiet();
 }
 
