@@ -116,7 +116,17 @@ impl TimelinePoint {
 impl SitePoint {
     /// The share of temporal × temporal; of an additive map that of both temporal parts.
     pub fn temporal(&self) -> Option<f64> {
-        self.shares.as_ref().map(|shares| if shares.len() == N_TERMS { shares[0] } else { shares[0] + shares[3] })
+        self.totals().map(|[position, ..]| position)
+    }
+
+    /// The shares of what both sides owe to position and to the token alone, and the rest.
+    pub fn totals(&self) -> Option<[f64; 3]> {
+        let [position, token] = match self.shares.as_deref()? {
+            shares if shares.len() == N_TERMS => [shares[0], shares[4]],
+            [query_position, query_token, _, position, token, _] => [query_position + position, query_token + token],
+            _ => return None,
+        };
+        Some([position, token, 1.0 - position - token])
     }
 
     fn of(site: &SiteReport, attention: Option<Vec<Vec<f32>>>) -> Self {

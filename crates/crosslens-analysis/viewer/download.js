@@ -89,18 +89,19 @@ export function rampPanel({ kind, isShare, largest, caption = "" }) {
   return { title: "", width: left + width + 8 + 7 * after.length, height: 22, inside: `<text x="4" y="13">${xml(least)}</text>${bar}<text x="${left + width + 6}" y="13">${xml(after)}</text>` };
 }
 
-/** Which colour is which: `items` is a list of `[colour, text]`. */
+/** Which colour is which: `items` is a list of `[colour, text, mark]`; a mark is an SVG element of 24 × 12 in the place of a square. */
 export function legendPanel(items) {
   let x = 4;
-  const parts = items.map(([colour, text]) => {
-    const part = `<path d="M${x} 5h10v10h-10z" fill="${colour}"/><text x="${x + 14}" y="14">${xml(text)}</text>`;
-    x += 26 + 7 * text.length;
-    return part;
+  const parts = items.map(([colour, text, mark]) => {
+    const sign = mark ? moved(x, 4, new XMLSerializer().serializeToString(mark)) : `<path d="M${x} 5h10v10h-10z" fill="${colour}"/>`;
+    const after = x + (mark ? 28 : 14);
+    x = after + 12 + 7 * text.length;
+    return `${sign}<text x="${after}" y="14">${xml(text)}</text>`;
   });
   return { title: "", width: x, height: 22, inside: parts.join("") };
 }
 
-/** An SVG element of the page as a panel, with its legend, a list of `[colour, text]`, below it. */
+/** An SVG element of the page as a panel, with its legend, a list of `[colour, text, mark]`, below it. */
 export function elementPanel(element, title, items) {
   const { width, height } = element.viewBox.baseVal;
   const legend = legendPanel(items);

@@ -169,6 +169,17 @@ pub fn demo(
     Ok(shown)
 }
 
+/// With the others of `all` that an earlier call trained and explained in the same folder, in their order: a page of them keeps every one.
+pub fn with_found(shown: &[Shown], all: &[DemoNetwork], folder: &Path) -> Vec<Shown> {
+    let found = |network: &DemoNetwork| {
+        let at = folder.join(network.name);
+        let report = if is_ours(&at) { find(&at, &network.config) } else { None };
+        report.map(|report| Shown { network: network.clone(), folder: at, report, is_found: true })
+    };
+    let one = |network: &DemoNetwork| shown.iter().find(|shown| shown.network.name == network.name).cloned().or_else(|| found(network));
+    all.iter().filter_map(one).collect()
+}
+
 /// Writes a page with all of them in it to the folder of the demo; returns where it is.
 pub fn write_page(shown: &[Shown], folder: &Path) -> Result<PathBuf, DemoError> {
     let options = ShowOptions { n_sentences: N_SENTENCES, seed: FRESH, imported: ImportedOptions::default(), explain: Options::default() };

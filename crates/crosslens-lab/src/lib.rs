@@ -40,7 +40,7 @@ pub use model::{OpenError, Opened, TrainedModel};
 pub use pretrained::{Choices, LanguageChoice, PretrainedModel, PretrainedModelError, Translation};
 pub use recorder::{RecordedTrainError, train as train_recorded};
 pub use recording::{RecordOptions, RecordRunError};
-pub use showing::{ImportedOptions, ShowError, ShowOptions, Shown, curves};
+pub use showing::{ImportedOptions, ShowError, ShowOptions, Shown, curves, run_of_report};
 pub use signals::{DEFAULT_CODES, SignalError};
 pub use transcribing::{HeardSoFar, SpeechModel, Transcription};
 pub use translating::{MAX_SOURCE_TOKENS, WriteError, Writing, Written, save_attention};

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{ExplainError, Explained, Options, Progress};
 use crosslens_analysis::page::Page;
+use crosslens_analysis::report::Report;
 use crosslens_analysis::timeline::{Timeline, TrainingPoint};
-use crosslens_analysis::{Mismatch, Recording, RecordingError, Stats, StatsError, Sums};
+use crosslens_analysis::{Mismatch, Recordable, Recording, RecordingError, Stats, StatsError, Sums};
 use crosslens_nets::train::{FolderError, Metrics, RunFolder};
 
 use crate::{
@@ -212,9 +213,8 @@ impl Shown {
 
     fn of_report(path: &Path, options: &ShowOptions) -> Result<Self, ShowError> {
         let explained = Explained::load(path, options.explain.samples)?;
-        let run = explained.report.model.path.as_ref().map(Path::new).filter(|run| RunFolder::at(run).holds_run());
-        let (training, timeline) = match run {
-            Some(run) => (curves(&RunFolder::at(run))?, timeline(run)?),
+        let (training, timeline) = match run_of_report(path, &explained.report) {
+            Some(run) => (curves(&RunFolder::at(&run))?, timeline(&run)?),
             None => Default::default(),
         };
         Ok(Self { name: Self::name_at(path), explained, training, timeline })
@@ -259,6 +259,19 @@ impl Shown {
     }
 }
 
+/// The run that the report at `path` explains: the one in whose folder it lies; else the one at the path that was typed then, if the same
+/// model is there, since from another working directory that path may lead to another run.
+pub fn run_of_report(path: &Path, report: &Report) -> Option<PathBuf> {
+    let holds_run = |folder: &Path| RunFolder::at(folder).holds_run();
+    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if holds_run(beside) {
+        return Some(beside.to_owned());
+    }
+    let typed = report.model.path.as_ref().map(Path::new).filter(|folder| holds_run(folder))?;
+    let subject = TrainedModel::open(typed).ok()?.subject(1).ok()?;
+    (subject.description().model_hash == report.model.hash).then(|| typed.to_owned())
+}
+
 /// Loss and accuracy along the training of a run.
 pub fn curves(folder: &RunFolder) -> Result<Vec<TrainingPoint>, FolderError> {
     let point = |metrics: &Metrics| TrainingPoint {
@@ -275,4 +288,43 @@ pub fn curves(folder: &RunFolder) -> Result<Vec<TrainingPoint>, FolderError> {
 fn timeline(run: &Path) -> Result<Option<Timeline>, RecordingError> {
     let timeline = Timeline::load(&RunFolder::at(run).timeline_file())?;
     Ok(Some(timeline).filter(|timeline| !timeline.points.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crosslens_nets::network::Family;
+    use crosslens_nets::train::{Event, Run, Wish};
+
+    use super::*;
+    use crate::recipes::default_config;
+
+    fn trained(folder: &Path, steps: u64) -> TrainedModel {
+        let mut config = default_config("one-to-one", Family::Ao).expect("a shipped recipe");
+        (config.network.hidden, config.training.steps, config.training.batch) = (8, steps, 4);
+        (config.training.evaluate_every, config.training.evaluate_samples) = (1, 4);
+        let run = Run::prepare(config, RunFolder::at(folder)).expect("a run");
+        run.start(1, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
+        TrainedModel::open(folder).expect("the model it saved")
+    }
+
+    /// The curves on a page are those of the run in whose folder the report lies, or else of the very model it explains.
+    #[test]
+    fn a_report_brings_the_curves_of_its_own_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [own, other] = ["own", "other"].map(|name| folder.path().join(name));
+        let model = trained(&own, 3);
+        trained(&other, 5);
+        let explain = Options { causal: 0, samples: 1, n_threads: 1, ..Options::default() };
+        let options = ShowOptions { n_sentences: 4, seed: 1, imported: ImportedOptions::default(), explain };
+        let mut explained =
+            model.explain(&Sentences::Task { seed: 1, n_samples: 4 }, None, &options.explain, None, &mut |_| ()).expect("it");
+        let mut n_points = |path: &Path, typed: &Path| {
+            explained.report.model.path = Some(typed.to_string_lossy().into_owned());
+            explained.save(path).expect("writable");
+            Shown::open(path, &options, &mut |_| ()).expect("a report").training.len()
+        };
+        let (beside, away) = (own.join("report.json"), folder.path().join("away.json"));
+        assert_eq!((n_points(&beside, &own), n_points(&beside, &other), n_points(&beside, Path::new("gone"))), (3, 3, 3));
+        assert_eq!((n_points(&away, &own), n_points(&away, &other), n_points(&away, Path::new("gone"))), (3, 0, 0));
+    }
 }

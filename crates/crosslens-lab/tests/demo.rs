@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crosslens_lab::demo::{DemoError, DemoNetwork, PAGE_FILE, Shown, demo, write_page};
+use crosslens_lab::demo::{DemoError, DemoNetwork, PAGE_FILE, Shown, demo, with_found, write_page};
 use crosslens_lab::network::Family;
 use crosslens_lab::recipes::default_config;
 use crosslens_lab::reproduce::Work;
@@ -83,6 +83,23 @@ fn the_page_holds_every_network_a_second_call_finds_them_and_a_fresh_one_trains_
     assert_eq!(n_updates, 2 * STEPS);
     assert!(fresh.iter().all(|shown| !shown.is_found));
     assert_eq!(lines(&fresh), lines(&first), "the same seeds, the same networks");
+}
+
+/// `crosslens --only X` shows the others too that are there, and none that somebody else made or that was never trained.
+#[test]
+fn a_demo_of_one_network_keeps_the_others_on_its_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    shown(folder, false).0.expect("a demo");
+    let all = tiny();
+    let names = |shown: &[Shown]| shown.iter().map(|shown| (shown.network.name, shown.is_found)).collect::<Vec<_>>();
+    let only = demo(&all[1..], folder, true, 1, &mut |_| Wish::GoOn).expect("a demo of one");
+    let on_page = with_found(&only, &all, folder);
+    assert_eq!(names(&on_page), [("tiny-ao", true), ("tiny-ved", false)], "in the order of the story");
+    let text = std::fs::read_to_string(write_page(&on_page, folder).expect("a page")).expect("text");
+    assert!(text.contains("AO, hardly trained") && text.contains("VED, hardly trained"));
+    std::fs::remove_file(folder.join("tiny-ao/demo.json")).expect("the mark");
+    assert_eq!(names(&with_found(&only, &all, folder)), [("tiny-ved", false)], "it may be somebody's own");
 }
 
 #[test]

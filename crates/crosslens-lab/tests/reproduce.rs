@@ -5,7 +5,7 @@ use std::path::Path;
 use crosslens_lab::TrainedModel;
 use crosslens_lab::analysis::{Pair, Vocabulary};
 use crosslens_lab::reproduce::{
-    Bound, CLAIMS, Evidence, Proof, ReproduceOptions, SPECIMENS, Scale, SeedOutcome, Specimen, Study, StudyOptions, Work, reproduce,
+    Bound, CLAIMS, Evidence, Gate, Proof, ReproduceOptions, SPECIMENS, Scale, SeedOutcome, Specimen, Study, StudyOptions, Work, reproduce,
 };
 use crosslens_lab::tasks::{Lengths, Split, Task};
 use crosslens_lab::train::{Event, Run, RunFolder, Wish};
@@ -144,13 +144,13 @@ fn networks_that_learnt_something_else_or_nothing_fail() {
         shuffled.push((specimen.id, study(&model)));
         random.push((specimen.id, study(&with_random_weights(model))));
     }
-    let is_gated = |id: &str| Specimen::named(id).is_some_and(|specimen| specimen.is_gated);
+    let gate = |id: &str| Specimen::named(id).map_or(Gate::Phrases, |specimen| specimen.gate_on(None));
     let mut held = Vec::new();
     for (what, studies) in [("shuffled targets", &shuffled), ("random weights", &random)] {
         for claim in CLAIMS {
             let networks = studies.iter().filter(|(id, _)| claim.networks.contains(id)).map(|(id, study)| (*id, study));
-            let outcome = SeedOutcome::of(claim, &Evidence::new(networks), is_gated);
-            let gated: Vec<&str> = claim.networks.iter().copied().filter(|id| is_gated(id)).collect();
+            let outcome = SeedOutcome::of(claim, &Evidence::new(networks), gate);
+            let gated: Vec<&str> = claim.networks.iter().copied().filter(|id| gate(id) == Gate::Phrases).collect();
             assert!(!gated.is_empty() && outcome.missed == gated, "{what}, {}: the gate lets some of {gated:?} pass", claim.id);
             assert!(!outcome.holds, "{what}, {}", claim.id);
             let is_causal = outcome.checks.iter().any(|check| check.causal && check.bound != Bound::Reported);
@@ -173,4 +173,15 @@ fn threads_change_no_number() {
         Study::of(&model, None, &options, &mut |_| ()).expect("it can be explained").0.notes
     });
     assert_eq!(notes[0], notes[1]);
+}
+
+/// What a network is compared with are the weights it began with: another seed, another control.
+#[test]
+fn the_untrained_control_is_of_the_networks_own_seed() {
+    let mut model = taught_wrong(Specimen::named("copy-ao").expect("a specimen"));
+    model.weights = model.network.draw_weights(model.config.seed);
+    let few = StudyOptions { n_sentences: 40, n_causal: 10, n_threads: 1 };
+    let site = Study::of(&model, None, &few, &mut |_| ()).expect("it can be explained").0.report.sites.remove(0);
+    assert!(site.shares.is_some());
+    assert_eq!(site.shares, site.control, "untrained, it is its own control");
 }

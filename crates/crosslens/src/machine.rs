@@ -7,7 +7,7 @@ use crosslens_lab::reproduce::Circumstances;
 const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Version, date and machine.
-pub(crate) fn circumstances(command: &str, seconds: f64) -> Circumstances {
+pub(crate) fn circumstances(command: &str, seconds: f64, note: Option<&str>) -> Circumstances {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (year, month, day) = civil(now / SECONDS_PER_DAY);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -19,6 +19,7 @@ pub(crate) fn circumstances(command: &str, seconds: f64) -> Circumstances {
         machine,
         command: command.to_owned(),
         seconds,
+        note: note.map(str::to_owned),
     }
 }
 

@@ -302,10 +302,9 @@ impl NetworkBar {
                 self.explain(share(progress.done, progress.total));
                 self.bar.set_message(format!("{}: explaining", self.about));
             }
-            Work::Missed { about, seed, phrase_accuracy, is_replaced } => {
+            Work::Missed { about, seed, came_to, is_replaced } => {
                 let then = if is_replaced { "another seed is tried" } else { "its claims do not hold" };
-                let line = format!("{about}, seed {seed}: only {:.1} % of phrases right; {then}", 100.0 * phrase_accuracy);
-                self.bar.suspend(|| output::note(&line));
+                self.bar.suspend(|| output::note(&format!("{about}, seed {seed}: {came_to}; {then}")));
             }
             _ => {}
         }

@@ -1,12 +1,12 @@
-//! How training went: loss above, accuracy below.
+//! How training went: loss, accuracy and, where it was recorded, what made the scores.
 
 use super::axis::{Plot, Scale, plain};
 use super::colours::Colour;
 use super::svg::{Stroke, Svg, Text};
 use super::text::percent;
-use super::{COLUMN_MM, Figure, FigureError, Style};
+use super::{COLUMN_MM, Figure, FigureError, SiteName, Style};
 use crate::Part;
-use crate::timeline::TrainingPoint;
+use crate::timeline::{SitePoint, TimelinePoint, TrainingPoint};
 
 const MARGIN: f64 = 6.0;
 const LETTERS: f64 = 6.5;
@@ -21,15 +21,20 @@ struct Curve {
     of: fn(&TrainingPoint) -> Option<f64>,
 }
 
-/// Draws loss and accuracy over steps.
-pub fn training(points: &[TrainingPoint], style: &Style) -> Result<Figure, FigureError> {
+/// Draws loss and accuracy over steps and, of the checkpoints in `recorded`, the shares of one head.
+///
+/// The first of cross-attention unless told.
+pub fn training(
+    points: &[TrainingPoint],
+    recorded: &[TimelinePoint],
+    site: Option<SiteName>,
+    style: &Style,
+) -> Result<Figure, FigureError> {
     if points.is_empty() {
         return Err(FigureError::Missing("line of metrics: the run has not tried itself yet"));
     }
-    // Evenly fewer of many, the last one always.
-    let every = points.len().div_ceil(MAX_POINTS);
-    let last = (points.len() - 1) % every;
-    let points: Vec<TrainingPoint> = points.iter().copied().skip(last).step_by(every).collect();
+    let points: Vec<TrainingPoint> = evenly(points).copied().collect();
+    let bands = bands(recorded, site)?;
 
     let width = style.width(COLUMN_MM)?;
     let mut svg = style.svg();
@@ -43,7 +48,8 @@ pub fn training(points: &[TrainingPoint], style: &Style) -> Result<Figure, Figur
         Curve { name: "words right", colour: blue, is_dashed: false, of: |point| point.word_accuracy },
         Curve { name: "sentences right", colour: orange, is_dashed: false, of: |point| point.phrase_accuracy },
     ];
-    let steps = Scale { lowest: 0.0, highest: points.last().map_or(1.0, |point| point.step as f64).max(1.0), is_log: false };
+    let last = points.iter().map(|point| point.step).chain(bands.iter().map(|band| band.step)).max();
+    let steps = Scale { lowest: 0.0, highest: last.map_or(1.0, |step| step as f64).max(1.0), is_log: false };
     let size = [width - 2.0 * MARGIN - 30.0, (width * 0.27).clamp(50.0, 110.0)];
     let left = MARGIN + 24.0;
 
@@ -53,13 +59,90 @@ pub fn training(points: &[TrainingPoint], style: &Style) -> Result<Figure, Figur
     draw_curves(&mut svg, &plot, &points, &losses);
 
     let top = legend(&mut svg, [left, top + size[1] + 10.0], "Accuracy", &accuracies);
-    let plot = Plot { at: [left, top], y: Scale { lowest: 0.0, highest: 1.0, is_log: false }, ..plot };
+    let mut plot = Plot { at: [left, top], y: Scale { lowest: 0.0, highest: 1.0, is_log: false }, ..plot };
     plot.draw_y(&mut svg, 4, percent);
     draw_curves(&mut svg, &plot, &points, &accuracies);
+
+    let mut top = top;
+    if !bands.is_empty() {
+        let parts = [("position", Part::Temporal), ("token", Part::Input), ("the rest", Part::Residual)];
+        let parts = parts.map(|(name, part)| Band { name, colour: colours.part(part) });
+        top = legend_of_bands(&mut svg, [left, top + size[1] + 10.0], "Scores made of", &parts);
+        plot.at = [left, top];
+        draw_bands(&mut svg, &plot, &bands, &parts);
+        plot.draw_y(&mut svg, 4, percent);
+    }
     plot.draw_x(&mut svg, 5, plain);
     let bottom = top + size[1] + 20.0;
     svg.text([left + size[0] / 2.0, bottom - 1.0], "updates", Text::new(LETTERS).middle().colour(colours.muted()));
-    Ok(Figure::new(svg, [width, bottom + MARGIN], "Loss and accuracy while training"))
+    let title = if bands.is_empty() { "Loss and accuracy while training" } else { "Loss, accuracy and shares while training" };
+    Ok(Figure::new(svg, [width, bottom + MARGIN], title))
+}
+
+/// Evenly fewer of many, the last one always.
+fn evenly<T>(points: &[T]) -> impl Iterator<Item = &T> {
+    let every = points.len().div_ceil(MAX_POINTS).max(1);
+    points.iter().skip(points.len().saturating_sub(1) % every).step_by(every)
+}
+
+/// Shares at one checkpoint, stacked.
+struct Stacked {
+    step: u64,
+    /// From 0 to 1; what lies below zero is cut, as on the page.
+    edges: [f64; 4],
+}
+
+/// What one band shows.
+struct Band {
+    name: &'static str,
+    colour: Colour,
+}
+
+/// The shares of one head where they are known; nothing where no checkpoint has any.
+fn bands(recorded: &[TimelinePoint], site: Option<SiteName>) -> Result<Vec<Stacked>, FigureError> {
+    let Some(sites) = recorded.first().map(|point| &point.sites).filter(|sites| !sites.is_empty()) else { return Ok(Vec::new()) };
+    let is_cross = |site: &SitePoint| site.kind == "cross";
+    let found = match site {
+        None => Some(sites.iter().position(is_cross).unwrap_or(0)),
+        Some(SiteName::Number(number)) => Some(number).filter(|&number| number < sites.len()),
+        Some(SiteName::Place(layer, head)) => {
+            let is_meant = |site: &SitePoint| (site.layer, site.head) == (layer, head);
+            sites.iter().position(|site| is_meant(site) && is_cross(site)).or_else(|| sites.iter().position(is_meant))
+        }
+    };
+    let Some(found) = found else {
+        let known = sites.iter().map(|site| format!("{}.{}", site.layer, site.head)).collect::<Vec<_>>().join(", ");
+        return Err(FigureError::UnknownSite { asked: site.unwrap_or(SiteName::Number(0)), known });
+    };
+    let stacked = |point: &TimelinePoint| {
+        let [position, token, rest] = point.sites.get(found)?.totals()?.map(|share| share.max(0.0));
+        let sum = (position + token + rest).max(f64::MIN_POSITIVE);
+        sum.is_finite().then_some(Stacked { step: point.step, edges: [0.0, position / sum, (position + token) / sum, 1.0] })
+    };
+    Ok(evenly(recorded).filter_map(stacked).collect())
+}
+
+/// A panel's title and its bands' names; gives where the panel begins.
+fn legend_of_bands(svg: &mut Svg, [left, top]: [f64; 2], title: &str, bands: &[Band]) -> f64 {
+    let y = top + 8.0;
+    svg.text([left, y], title, Text::new(7.5).bold());
+    let mut x = left + super::text::width(title, 7.5) * 1.1 + 10.0;
+    for band in bands {
+        svg.rect([x, y - 5.0], [6.0, 6.0], band.colour);
+        svg.text([x + 9.0, y], band.name, Text::new(LETTERS));
+        x += 9.0 + super::text::width(band.name, LETTERS) + 8.0;
+    }
+    y + 6.0
+}
+
+fn draw_bands(svg: &mut Svg, plot: &Plot, bands: &[Stacked], parts: &[Band]) {
+    for (place, part) in parts.iter().enumerate() {
+        let edge = |edge: usize| bands.iter().map(move |band| (band.step as f64, band.edges[edge]));
+        let lower = edge(place).map(|(step, share)| plot.point(step, share));
+        let upper = edge(place + 1).map(|(step, share)| plot.point(step, share));
+        let outline: Vec<[f64; 2]> = lower.chain(upper.collect::<Vec<_>>().into_iter().rev()).collect();
+        svg.shape(&outline, part.colour);
+    }
 }
 
 /// From zero; on a logarithm where losses span more than a power of ten and a half.

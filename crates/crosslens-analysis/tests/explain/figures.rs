@@ -1,5 +1,6 @@
 //! Figures of a golden report: what they look like, what they say, and what is refused.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::explain::{Explained, Options};
@@ -7,7 +8,7 @@ use crosslens_analysis::figure::{
     Choice, Colours, Figure, FigureError, Kind, SampleName, SavedReport, SiteName, Style, Theme, draw, training,
 };
 use crosslens_analysis::report::Report;
-use crosslens_analysis::timeline::TrainingPoint;
+use crosslens_analysis::timeline::{SitePoint, TimelinePoint, TrainingPoint};
 use crosslens_analysis::{Linear, Part, Readout, ScoreMap};
 use serde_json::Value;
 
@@ -68,6 +69,30 @@ fn golden(folder: &Path) -> SavedReport {
     SavedReport::open(&saved(rounded(explained(&SOURCE, &TARGET)), folder)).expect("a report")
 }
 
+/// One head whose scores turn from the rest to position, the token's share staying at a fifth.
+fn recorded() -> Vec<TimelinePoint> {
+    (0..=10).map(|place| recorded_at(100 * place, vec![0.08 * place as f64, 0.0, 0.0, 0.0, 0.2, 0.0, 0.0, 0.0, 0.0])).collect()
+}
+
+fn recorded_at(step: u64, shares: Vec<f64>) -> TimelinePoint {
+    let site = SitePoint {
+        kind: "cross".into(),
+        layer: 0,
+        head: 0,
+        shares: Some(shares),
+        tv: BTreeMap::new(),
+        temporal_argmax: None,
+        verdict: String::new(),
+        attention: None,
+    };
+    TimelinePoint { step, loss: None, word_accuracy: None, phrase_accuracy: None, sites: vec![site] }
+}
+
+/// Shares that are too large, too many or none.
+fn broken_record(number: f64) -> Vec<TimelinePoint> {
+    vec![recorded_at(0, vec![number; 9]), recorded_at(1, vec![number; 6]), recorded_at(u64::MAX, vec![number]), recorded_at(2, Vec::new())]
+}
+
 fn points() -> Vec<TrainingPoint> {
     let point = |step: u64| {
         let left = 0.5f64.powf(step as f64 / 100.0);
@@ -103,7 +128,8 @@ fn all_of(saved: &SavedReport) -> Vec<(String, Figure)> {
         drawn("components", Kind::Components, Choice::default(), plain),
         drawn("shares", Kind::Shares, Choice::default(), plain),
         drawn("shares of one", Kind::Shares, at(1), plain),
-        ("training".to_owned(), training(&points(), &plain).expect("points")),
+        ("training".to_owned(), training(&points(), &[], None, &plain).expect("points")),
+        ("training recorded".to_owned(), training(&points(), &recorded(), None, &plain).expect("points")),
     ]
 }
 
@@ -181,6 +207,8 @@ fn figures_say_what_they_show() {
     says("components", &["encoder, temporal", "decoder, temporal", "encoder, input", "chat", "cat"]);
     says("shares", &["temporal × temporal", "residual × residual", "query: input", "untrained", "95 % interval"]);
     says("training", &["Loss, nats", "Accuracy", "updates", "100 %"]);
+    says("training recorded", &["Loss, nats", "Scores made of", "position", "token", "the rest", "updates"]);
+    assert!(!text("training").iter().any(|text| text == "position"), "nothing was recorded");
 }
 
 /// Mixtures of parts count as the rest: 1 − 0.25 − 0.1 = 0.65. The ring is what is looked at, not total variation.
@@ -277,7 +305,7 @@ fn hostile_numbers_are_drawn_somewhere() {
             word_accuracy: None,
             phrase_accuracy: Some(f64::NAN),
         };
-        text_of(&training(&[point, point], &Style::default()).expect("points"));
+        text_of(&training(&[point, point], &broken_record(number), None, &Style::default()).expect("points"));
     }
 }
 
@@ -377,7 +405,9 @@ fn what_is_not_there_is_named() {
     for kind in [Kind::Attention, Kind::Terms, Kind::Atlas] {
         assert!(tried(&saved, kind, Choice::default()).contains("its network has none"));
     }
-    assert!(training(&[], &Style::default()).is_err());
+    assert!(training(&[], &[], None, &Style::default()).is_err());
+    let elsewhere = training(&points(), &recorded(), Some(SiteName::Place(3, 1)), &Style::default());
+    assert!(matches!(elsewhere, Err(FigureError::UnknownSite { .. })), "{elsewhere:?}");
     for text in ["", "x", "1.", ".1", "1.2.3", "-1"] {
         assert!(text.parse::<SiteName>().is_err(), "{text}");
     }
@@ -409,7 +439,7 @@ mod pictures {
                 assert_eq!(header(&picture.bytes), [dots(figure.width_mm), dots(figure.height_mm), per_metre], "{name}");
             }
         }
-        let figure = training(&points(), &Style { width_mm: Some(1000.0), ..Style::default() }).expect("a figure");
+        let figure = training(&points(), &recorded(), None, &Style { width_mm: Some(1000.0), ..Style::default() }).expect("a figure");
         assert!(figure.to_png(0).is_err() && figure.to_png(10_000).is_err());
         assert!(figure.to_png(2400).expect_err("refused").to_string().contains("dots are too many"));
     }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::corpus::{CorpusError, CorpusSpec, Filter, TextPair};
+use crosslens_analysis::corpus::{CorpusError, Filter, TextPair};
 use crosslens_analysis::explain::Progress;
 use crosslens_nets::train::{Ending, Event, Run, RunConfig, RunFolder, Wish};
 use serde::{Serialize, Serializer};
 
 use super::claim::{Head, lower};
-use super::study::{Study, StudyError, StudyOptions};
-use super::{ReproduceError, ReproduceOptions, Scale, Specimen, Watch};
+use super::study::{Study, StudyError, StudyOptions, TEXT_GATE};
+use super::{Gate, OnCorpus, ReproduceError, ReproduceOptions, Scale, Specimen, Watch};
 use crate::{TrainedModel, recorder};
 
 /// Other seeds tried where a network does not learn its task.
@@ -45,8 +45,8 @@ pub enum Work<'a> {
         about: &'a str,
         /// Its seed.
         seed: u64,
-        /// Free-running share of sentences right.
-        phrase_accuracy: f64,
+        /// What it came to, in words.
+        came_to: &'a str,
         /// Whether another seed is tried.
         is_replaced: bool,
     },
@@ -57,20 +57,22 @@ pub enum Work<'a> {
 pub struct Entry {
     /// The specimen's name.
     pub network: &'static str,
-    /// What it is.
-    pub about: &'static str,
+    /// What it is, and of which corpus.
+    pub about: String,
     /// Which of the seeds asked for it stands for, from 0.
     pub place: usize,
     /// The seed it was trained with.
     pub seed: u64,
-    /// Whether claims need it to do its task.
-    pub gated: bool,
+    /// What it must do before claims are judged by it.
+    pub gate: Gate,
+    /// What became of it.
+    pub role: Role,
     /// Free-running share of sentences right.
     pub phrase_accuracy: f64,
     /// Free-running share of words right.
     pub word_accuracy: f64,
-    /// Whether it is the one claims are judged by; others missed the gate and were replaced.
-    pub used: bool,
+    /// Share of words right beyond those that uniform attention leaves right; null where it was not run again.
+    pub gained_by_attention: Option<f64>,
     /// Share of the temporal × temporal term, of its lowest head; null without attention and for additive scores.
     pub shares: Option<TemporalShares>,
     /// Updates made.
@@ -80,6 +82,40 @@ pub struct Entry {
     /// Where its run and its report are.
     #[serde(serialize_with = "lossy")]
     pub folder: PathBuf,
+}
+
+/// What became of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Claims are judged by it.
+    Judged,
+    /// It need not do its task: others are compared with it.
+    Control,
+    /// It missed the gate and another seed took its place.
+    Replaced,
+    /// It missed the gate on the last seed too: claims on it do not hold.
+    Missed,
+}
+
+impl Role {
+    /// Whether claims are tested on it, whatever they then come to.
+    pub fn is_used(self) -> bool {
+        self != Self::Replaced
+    }
+}
+
+impl Entry {
+    /// What it came to beside its gate, in words.
+    pub fn came_to(&self) -> String {
+        match (self.gate, self.gained_by_attention) {
+            (Gate::Attention, Some(gained)) => {
+                let percent = (1000.0 * gained).round() / 10.0 + 0.0;
+                format!("attention adds {percent:.1} % of the words, {:.0} % are asked for", 100.0 * TEXT_GATE)
+            }
+            _ => format!("{:.1} % of phrases right", 100.0 * self.phrase_accuracy),
+        }
+    }
 }
 
 /// Shares of the temporal × temporal term: of a network and, as a control, of untrained weights of its shape.
@@ -130,20 +166,20 @@ pub(super) struct Collection<'a> {
 /// A corpus by what is in it.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    spec: CorpusSpec,
+    corpus: OnCorpus,
     hash: u64,
 }
 
 impl Content {
     /// Reads the corpus once, a pair at a time.
-    pub(super) fn of(spec: &CorpusSpec) -> Result<Self, CorpusError> {
+    pub(super) fn of(corpus: &OnCorpus) -> Result<Self, CorpusError> {
         let mut hash = Hash::default();
-        for pair in spec.open(&Filter { dedupe: false, ..Filter::default() })? {
+        for pair in corpus.spec.open(&Filter { dedupe: false, ..Filter::default() })? {
             let TextPair { source, target, .. } = pair?;
             // Sides have no line break, so that no other pairs look the same.
             [source.as_str(), "\n", &target, "\n"].iter().for_each(|text| hash.add(text.as_bytes()));
         }
-        Ok(Self { spec: spec.clone(), hash: hash.0 })
+        Ok(Self { corpus: corpus.clone(), hash: hash.0 })
     }
 }
 
@@ -175,7 +211,7 @@ impl<'a> Collection<'a> {
         for attempt in 0..=REPLACEMENTS {
             let seed = seed + attempt * NEXT_SEED;
             let corpus = self.corpus.as_ref().filter(|_| specimen.is_text);
-            let config = specimen.config_on(corpus.map(|corpus| &corpus.spec), self.scale, seed);
+            let config = specimen.config_on(corpus.map(|content| &content.corpus), self.scale, seed);
             let folder = self.folder.join(key(&config, corpus));
             let study = self.study(specimen, config, &folder)?;
             if self.keep(specimen, place, seed, folder, study, attempt == REPLACEMENTS) {
@@ -187,32 +223,39 @@ impl<'a> Collection<'a> {
 
     /// Takes a network up; whether claims are judged by it, because it does what it must or is the last one tried.
     fn keep(&mut self, specimen: &'static Specimen, place: usize, seed: u64, folder: PathBuf, study: Study, is_last: bool) -> bool {
-        let gated = specimen.is_gated_on(self.corpus.as_ref().map(|corpus| &corpus.spec));
-        let is_fit = !gated || study.passes_gate();
-        let used = is_fit || is_last;
+        let corpus = self.corpus.as_ref().filter(|_| specimen.is_text).map(|content| &content.corpus);
+        let gate = specimen.gate_on(corpus);
+        let role = match (study.passes(gate), is_last) {
+            (true, _) if gate == Gate::Open => Role::Control,
+            (true, _) => Role::Judged,
+            (false, false) => Role::Replaced,
+            (false, true) => Role::Missed,
+        };
         let task = &study.report.task;
-        self.entries.push(Entry {
+        let entry = Entry {
             network: specimen.id,
-            about: specimen.about,
+            about: corpus.map_or_else(|| specimen.about.to_owned(), |corpus| format!("{} of {}", specimen.about, corpus.spec)),
             place,
             seed,
-            gated,
+            gate,
+            role,
             phrase_accuracy: task.phrase_accuracy.unwrap_or_default(),
             word_accuracy: task.word_accuracy.unwrap_or_default(),
-            used,
+            gained_by_attention: Some(study.gained_by_attention()).filter(|gained| gained.is_finite()),
             shares: TemporalShares::of(&study),
             steps: study.notes.steps,
             seconds: study.notes.seconds,
             folder,
-        });
-        if !is_fit {
-            let phrase_accuracy = study.phrase_accuracy();
-            (self.watch)(Work::Missed { about: specimen.about, seed, phrase_accuracy, is_replaced: !used });
+        };
+        if matches!(role, Role::Replaced | Role::Missed) {
+            let came_to = entry.came_to();
+            (self.watch)(Work::Missed { about: &entry.about, seed, came_to: &came_to, is_replaced: role == Role::Replaced });
         }
-        if used {
+        self.entries.push(entry);
+        if role.is_used() {
             self.studies.insert((specimen.id, place), study);
         }
-        used
+        role.is_used()
     }
 
     fn study(&mut self, specimen: &'static Specimen, config: RunConfig, folder: &Path) -> Result<Study, ReproduceError> {
@@ -254,7 +297,7 @@ impl<'a> Collection<'a> {
 
     /// Its entry.
     pub(super) fn entry(&self, id: &str, place: usize) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.network == id && entry.place == place && entry.used)
+        self.entries.iter().find(|entry| entry.network == id && entry.place == place && entry.role.is_used())
     }
 
     pub(super) fn into_entries(self) -> Vec<Entry> {
@@ -316,11 +359,11 @@ mod tests {
         let written = |name: &str, text: &str| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).expect("writable");
-            path.to_str().expect("Unicode").parse::<CorpusSpec>().expect("a corpus")
+            on_corpus(&path)
         };
-        let spec = written("pairs.tsv", "a cat\tun chat\na dog\tun chien\n");
-        let first = Content::of(&spec).expect("pairs");
-        let config = Specimen::named("translation-aed").expect("a specimen").config_on(Some(&spec), Scale::Full, 1);
+        let corpus = written("pairs.tsv", "a cat\tun chat\na dog\tun chien\n");
+        let first = Content::of(&corpus).expect("pairs");
+        let config = Specimen::named("translation-aed").expect("a specimen").config_on(Some(&corpus), Scale::Full, 1);
         let copied = Content::of(&written("copy.tsv", "a cat\tun chat\na dog\tun chien\n")).expect("pairs");
         assert_eq!(key(&config, Some(&first)), key(&config, Some(&copied)));
         let changed = Content::of(&written("pairs.tsv", "a cat\tun chat\na dog\tun chiot\n")).expect("pairs");
@@ -336,7 +379,11 @@ mod tests {
         config.training.evaluate_samples = 10;
     });
 
-    fn options(corpus: Option<CorpusSpec>, out: &Path) -> ReproduceOptions {
+    fn on_corpus(path: &Path) -> OnCorpus {
+        OnCorpus { spec: path.to_str().expect("Unicode").parse().expect("a corpus"), steps: 1 }
+    }
+
+    fn options(corpus: Option<OnCorpus>, out: &Path) -> ReproduceOptions {
         ReproduceOptions { claims: Vec::new(), seeds: 1, scale: Scale::Quick, corpus, out: out.to_owned(), n_threads: 1 }
     }
 
@@ -358,17 +405,18 @@ mod tests {
         collection.obtain(&HOPELESS, 0, 5).expect("it can be trained");
         let outcome = ClaimOutcome::of(&HOLDS_ANYWAY, 1, &collection);
         let entries = collection.into_entries();
-        assert_eq!(entries.iter().map(|entry| (entry.seed, entry.used)).collect::<Vec<_>>(), [(5, false), (105, false), (205, true)]);
-        assert!(entries.iter().all(|entry| entry.gated && entry.phrase_accuracy < GATE && entry.shares.is_some()));
+        let roles = [(5, Role::Replaced), (105, Role::Replaced), (205, Role::Missed)];
+        assert_eq!(entries.iter().map(|entry| (entry.seed, entry.role)).collect::<Vec<_>>(), roles);
+        assert!(entries.iter().all(|entry| entry.gate == Gate::Phrases && entry.phrase_accuracy < GATE && entry.shares.is_some()));
         assert_eq!(told, [(5, true), (105, true), (205, false)]);
         let seed = &outcome.seeds[0];
         assert!(seed.checks.iter().all(|check| check.holds), "{seed:?}");
         assert_eq!((outcome.holds, seed.holds, seed.missed.as_slice()), (false, false, &["hopeless"][..]), "by the gate alone");
     }
 
-    /// Real sentences have no one translation, so that no share of them is asked for: what claims find there is judged by their numbers.
+    /// Real sentences have no one translation, so that no share of them is asked for; but what learnt nothing misses the gate there too.
     #[test]
-    fn the_gate_is_lifted_from_text_on_a_corpus() {
+    fn a_network_of_one_update_misses_the_gate_with_and_without_a_corpus() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut config = HOPELESS.config(Scale::Quick, 1);
         config.training.feeding = Feeding::Forced;
@@ -377,20 +425,52 @@ mod tests {
         let model = TrainedModel::open(&folder.path().join("run")).expect("the model it saved");
         let few = StudyOptions { n_sentences: 20, n_causal: 10, n_threads: 1 };
         let study = Study::of(&model, None, &few, &mut |_| ()).expect("it can be explained").0;
-        assert!(!study.passes_gate());
         let translation = Specimen::named("translation-aed").expect("a specimen");
-        let claim = CLAIMS.iter().find(|claim| claim.id == "joint-fit-text").expect("a claim of that name");
-        let corpus = folder.path().join("pairs.tsv");
-        std::fs::write(&corpus, "a cat\tun chat\n").expect("writable");
-        let spec: CorpusSpec = corpus.to_str().expect("Unicode").parse().expect("a corpus");
-        for (corpus, missed) in [(None, &["translation-aed"][..]), (Some(spec), &[][..])] {
-            let content = corpus.as_ref().map(|spec| Content::of(spec).expect("pairs"));
+        let claims = ["joint-fit-text", "translation"];
+        let path = folder.path().join("pairs.tsv");
+        std::fs::write(&path, "a cat\tun chat\n").expect("writable");
+        for corpus in [None, Some(on_corpus(&path))] {
+            let content = corpus.as_ref().map(|corpus| Content::of(corpus).expect("pairs"));
+            let gate = if corpus.is_some() { Gate::Attention } else { Gate::Phrases };
             let mut watch = |_: Work<'_>| Wish::GoOn;
             let mut collection = Collection::new(folder.path(), &options(corpus, folder.path()), content, 1, &mut watch);
-            assert_eq!(collection.keep(translation, 0, 1, folder.path().join("run"), study.clone(), false), missed.is_empty());
+            assert!(!collection.keep(translation, 0, 1, folder.path().join("run"), study.clone(), false), "{gate:?}");
             collection.keep(translation, 0, 101, folder.path().join("run"), study.clone(), true);
-            assert_eq!(ClaimOutcome::of(claim, 1, &collection).seeds[0].missed, missed);
+            for other in ["copy-aed", "escan-aed"] {
+                let other = Specimen::named(other).expect("a specimen");
+                collection.keep(other, 0, 1, folder.path().join("run"), study.clone(), true);
+            }
+            for id in claims {
+                let claim = CLAIMS.iter().find(|claim| claim.id == id).expect("a claim of that name");
+                let outcome = ClaimOutcome::of(claim, 1, &collection);
+                assert!(!outcome.holds && outcome.seeds[0].missed.contains(&"translation-aed"), "{gate:?}, {id}: {outcome:?}");
+            }
+            let entries = collection.into_entries();
+            assert_eq!((entries[0].gate, entries[0].role, entries[1].role), (gate, Role::Replaced, Role::Missed));
+            assert_eq!(entries[0].about.contains("pairs.tsv"), gate == Gate::Attention, "{}", entries[0].about);
+            assert_eq!(entries[0].came_to().contains("attention adds"), gate == Gate::Attention, "{}", entries[0].came_to());
         }
+    }
+
+    /// The other side: enough words that only attention gets right open the gate of text, whatever share of sentences is right.
+    #[test]
+    fn the_gate_of_text_asks_for_words_that_attention_gets_right() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let run = Run::prepare(HOPELESS.config(Scale::Quick, 1), RunFolder::at(folder.path().join("run"))).expect("a run");
+        run.start(1, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
+        let model = TrainedModel::open(&folder.path().join("run")).expect("the model it saved");
+        let few = StudyOptions { n_sentences: 10, n_causal: 5, n_threads: 1 };
+        let mut study = Study::of(&model, None, &few, &mut |_| ()).expect("it can be explained").0;
+        let mut with = |own: f64, uniform: f64| {
+            study.report.unchanged.as_mut().expect("it was run").word_accuracy = own;
+            let rebuilt = study.report.sites[0].rebuilt.get_mut("uniform").and_then(|rebuilt| rebuilt.causal.as_mut());
+            rebuilt.expect("it was run").word_accuracy = uniform;
+            study.passes(Gate::Attention)
+        };
+        assert!(with(0.40, 0.30) && !with(0.40, 0.36) && !with(0.40, 0.45) && !with(f64::NAN, 0.1));
+        assert!(!study.passes(Gate::Phrases) && study.passes(Gate::Open));
+        study.report.unchanged = None;
+        assert!(!study.passes(Gate::Attention), "not run is not passed");
     }
 
     #[cfg(unix)]
@@ -399,13 +479,14 @@ mod tests {
         use std::os::unix::ffi::OsStrExt as _;
         let entry = Entry {
             network: "copy-aed",
-            about: "AED, one-to-one",
+            about: "AED, one-to-one".into(),
             place: 0,
             seed: 1,
-            gated: true,
+            gate: Gate::Phrases,
+            role: Role::Judged,
             phrase_accuracy: 1.0,
             word_accuracy: 1.0,
-            used: true,
+            gained_by_attention: Some(0.6),
             shares: None,
             steps: 1,
             seconds: 1.0,

@@ -9,7 +9,7 @@ pub struct Figure {
     pub kind: &'static str,
     /// What there is to see.
     pub caption: &'static str,
-    /// What runs to the right.
+    /// What runs to the right; empty where labels say it all.
     pub x: &'static str,
     /// What runs upward.
     pub y: &'static str,
@@ -19,6 +19,8 @@ pub struct Figure {
     pub series: Vec<Series>,
     /// Rows of a matrix, `[step, place]`.
     pub matrix: Vec<Vec<f64>>,
+    /// Whether both axes measure the same, so that angles and lengths can be seen; points are then seen from the origin.
+    pub equal_axes: bool,
 }
 
 /// One line, or one set of bars or points.
@@ -28,15 +30,14 @@ pub struct Series {
     pub name: String,
     /// `[x, y]`.
     pub points: Vec<[f64; 2]>,
+    /// What each point is called, in their order; empty where they have no names.
+    pub names: Vec<String>,
 }
 
 impl Figure {
     /// Bars by label, one series a name.
     pub fn bars(caption: &'static str, y: &'static str, labels: Vec<String>, series: Vec<(String, Vec<f64>)>) -> Self {
-        let series = series.into_iter().map(|(name, values)| Series {
-            name,
-            points: values.into_iter().enumerate().map(|(place, value)| [place as f64, value]).collect(),
-        });
+        let series = series.into_iter().map(|(name, values)| Series::by_step(name, &values));
         Self { kind: "bars", caption, y, labels, series: series.collect(), ..Self::default() }
     }
 
@@ -50,6 +51,12 @@ impl Figure {
         Self { kind: "points", caption, x, y, series, ..Self::default() }
     }
 
+    /// The same with one scale for both axes.
+    #[must_use]
+    pub fn with_equal_axes(self) -> Self {
+        Self { equal_axes: true, ..self }
+    }
+
     /// One matrix of attention.
     pub fn matrix(caption: &'static str, matrix: Vec<Vec<f64>>) -> Self {
         Self { kind: "matrix", caption, x: "source", y: "decoder step", matrix, ..Self::default() }
@@ -57,8 +64,19 @@ impl Figure {
 }
 
 impl Series {
+    /// Points without names.
+    pub fn new(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
+        Self { name: name.into(), points, names: Vec::new() }
+    }
+
     /// A line by step.
     pub fn by_step(name: impl Into<String>, values: &[f64]) -> Self {
-        Self { name: name.into(), points: values.iter().enumerate().map(|(step, &value)| [step as f64, value]).collect() }
+        Self::new(name, values.iter().enumerate().map(|(step, &value)| [step as f64, value]).collect())
+    }
+
+    /// The same with a name for each point.
+    #[must_use]
+    pub fn named(self, names: impl IntoIterator<Item = String>) -> Self {
+        Self { names: names.into_iter().collect(), ..self }
     }
 }

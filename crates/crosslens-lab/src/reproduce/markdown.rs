@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Bound, ClaimOutcome, Entry, Proof, Reproduction};
+use super::{Bound, ClaimOutcome, Entry, Gate, Proof, Reproduction, Role, TEXT_GATE};
 
 /// When and where the claims were tested.
 #[derive(Clone, Debug)]
@@ -17,12 +17,14 @@ pub struct Circumstances {
     pub command: String,
     /// Wall-clock seconds of this call; networks found trained cost none.
     pub seconds: f64,
+    /// What else there is to say, such as the commit or what ran beside.
+    pub note: Option<String>,
 }
 
 /// A page that says what was claimed, what was found and what does not hold.
 pub fn markdown(reproduction: &Reproduction, circumstances: &Circumstances) -> String {
     let mut page = String::new();
-    let Circumstances { version, date, machine, command, seconds } = circumstances;
+    let Circumstances { version, date, machine, command, seconds, note } = circumstances;
     let trained: f64 = reproduction.networks.iter().map(|entry| entry.seconds).sum();
     let mut line = |text: String| {
         page.push_str(&text);
@@ -34,12 +36,21 @@ pub fn markdown(reproduction: &Reproduction, circumstances: &Circumstances) -> S
         seconds / 60.0,
         trained / 60.0
     ));
+    if let Some(note) = note {
+        line(format!("{note}\n"));
+    }
     line(format!("**{} of {} claims hold**, each on every seed.\n", reproduction.held, reproduction.of));
     line(format!(
         "A claim is judged by networks that do their task (97 % of phrases or more, free-running), then by its numbers; the first is the one it is known by. *paper*: as the paper has it. *restated*: the paper's, put differently for the reason given. *new*: not in the paper. *untested*: not counted as held. *causal*: at least one of its numbers, marked †, was found by running networks with their attention, values or positions changed; {} of {} claims are. The others are *of the method* or *of the states* and say why nothing is changed for them.\n",
         reproduction.claims.iter().filter(|claim| claim.proof() == Some(Proof::Causal)).count(),
         reproduction.of
     ));
+    if reproduction.networks.iter().any(|entry| entry.gate == Gate::Attention) {
+        let share = 100.0 * TEXT_GATE;
+        line(format!(
+            "Real sentences have no one translation: a network of them must get {share:.0} % of the words right beyond those that uniform attention leaves right.\n"
+        ));
+    }
     line("| claim | | rests on | found, mean ± deviation | asked for | holds |".into());
     line("|---|---|---|---|---|---|".into());
     for claim in &reproduction.claims {
@@ -68,7 +79,7 @@ pub fn markdown(reproduction: &Reproduction, circumstances: &Circumstances) -> S
 
 /// How many missed the gate, and what became of them.
 fn gate(reproduction: &Reproduction) -> String {
-    let (replaced, kept): (Vec<&Entry>, Vec<&Entry>) = reproduction.missed().partition(|entry| !entry.used);
+    let (replaced, kept): (Vec<&Entry>, Vec<&Entry>) = reproduction.missed().partition(|entry| entry.role == Role::Replaced);
     let kept = match kept.len() {
         0 => String::new(),
         n => format!(" {n} missed it on the last seed too and were kept; claims on them do not hold."),
@@ -88,11 +99,11 @@ fn shares(entry: &Entry) -> (String, String) {
 }
 
 fn role(entry: &Entry) -> &'static str {
-    match (entry.gated, entry.phrase_accuracy >= super::GATE, entry.used) {
-        (false, _, _) => "control",
-        (true, true, _) => "",
-        (true, false, true) => "**missed the gate**",
-        (true, false, false) => "missed the gate, replaced",
+    match entry.role {
+        Role::Judged => "",
+        Role::Control => "control",
+        Role::Missed => "**missed the gate**",
+        Role::Replaced => "missed the gate, replaced",
     }
 }
 
@@ -178,12 +189,10 @@ fn section(claim: &ClaimOutcome, networks: &[Entry]) -> String {
         writeln!(text, "\nSeed {}: {} did not do their task.", place + 1, seed.missed.join(", ")).expect("text can be written");
     }
     let is_of_claim = |entry: &&Entry| first.networks.iter().any(|(network, _)| *network == entry.network);
-    for entry in networks.iter().filter(is_of_claim).filter(|entry| !entry.used) {
+    for entry in networks.iter().filter(is_of_claim).filter(|entry| entry.role == Role::Replaced) {
         let (own, _) = shares(entry);
-        let Entry { about, seed, phrase_accuracy, .. } = entry;
-        let phrases = 100.0 * phrase_accuracy;
-        writeln!(text, "\nControl, replaced: {about}, seed {seed}, {phrases:.1} % of phrases right, temporal share {own}.")
-            .expect("text can be written");
+        let (Entry { about, seed, .. }, came_to) = (entry, entry.came_to());
+        writeln!(text, "\nControl, replaced: {about}, seed {seed}, {came_to}, temporal share {own}.").expect("text can be written");
     }
     text
 }

@@ -1,7 +1,7 @@
 //! The claims about how encoder-decoder networks attend, each tested on networks trained here.
 //!
 //! One claim is one entry of [`CLAIMS`]; the networks they are about are [`SPECIMENS`], trained once per seed and shared. Shares alone
-//! prove nothing: a network must first do its task ([`GATE`]), then its shares must say what the claim says, then running it with its
+//! prove nothing: a network must first do its task ([`Gate`]), then its shares must say what the claim says, then running it with its
 //! attention changed must agree.
 
 mod claim;
@@ -19,20 +19,20 @@ mod together;
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::corpus::{CorpusError, CorpusSpec};
+use crosslens_analysis::corpus::CorpusError;
 use crosslens_analysis::page::PageError;
 use crosslens_nets::train::Wish;
 
 pub use claim::{Bound, Check, Claim, Evidence, Origin, Proof};
 pub use claims::CLAIMS;
-pub use collection::{Entry, TemporalShares, Work};
+pub use collection::{Entry, Role, TemporalShares, Work};
 pub use exactness::Exactness;
 pub use figure::{Figure, Series};
 pub use looks::{Displacement, Follows, Looks};
 pub use markdown::{Circumstances, asked, found, markdown, number};
 pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
-pub use specimens::{SPECIMENS, Scale, Specimen};
-pub use study::{GATE, Notes, Study, StudyError, StudyOptions, StudySamples};
+pub use specimens::{Gate, OnCorpus, SPECIMENS, Scale, Specimen};
+pub use study::{GATE, Notes, Study, StudyError, StudyOptions, StudySamples, TEXT_GATE};
 pub use together::Together;
 
 use crate::cost::cost;
@@ -56,7 +56,7 @@ pub struct ReproduceOptions {
     /// How much is trained.
     pub scale: Scale,
     /// Real sentences in place of the miniature grammar.
-    pub corpus: Option<CorpusSpec>,
+    pub corpus: Option<OnCorpus>,
     /// Where networks and results are kept.
     pub out: PathBuf,
     /// Threads; 0 for one per core. No result depends on it.

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::collection::Collection;
 use super::numbers::{deviation, mean};
-use super::{Bound, CLAIMS, Check, Claim, Entry, Evidence, Figure, Origin, Proof, ReproduceError, Scale};
+use super::{Bound, CLAIMS, Check, Claim, Entry, Evidence, Figure, Gate, Origin, Proof, ReproduceError, Role, Scale};
 use crate::{ImportedOptions, ShowOptions, Shown};
 
 /// Sentences of each network on the page.
@@ -111,9 +111,9 @@ impl ClaimOutcome {
             .enumerate()
             .map(|(place, evidence)| {
                 let entries = claim.networks.iter().filter_map(|id| collection.entry(id, place));
-                let is_gated = |id: &str| collection.entry(id, place).is_none_or(|entry| entry.gated);
+                let gate = |id: &str| collection.entry(id, place).map_or(Gate::Phrases, |entry| entry.gate);
                 let networks = entries.map(|entry| (entry.network, entry.seed)).collect();
-                SeedOutcome { networks, ..SeedOutcome::of(claim, evidence, is_gated) }
+                SeedOutcome { networks, ..SeedOutcome::of(claim, evidence, gate) }
             })
             .collect();
         let known_by = seeds.first().and_then(|seed| seed.checks.first().copied());
@@ -136,9 +136,9 @@ impl ClaimOutcome {
 }
 
 impl SeedOutcome {
-    /// Judges a claim by the networks of one seed: all that must do their task do it, and every check holds. `is_gated` says which must.
-    pub fn of(claim: &Claim, evidence: &Evidence<'_>, is_gated: impl Fn(&str) -> bool) -> Self {
-        let is_missing = |id: &&&'static str| is_gated(id) && !evidence.study(id).passes_gate();
+    /// Judges a claim by the networks of one seed: each does what its gate asks for, and every check holds.
+    pub fn of(claim: &Claim, evidence: &Evidence<'_>, gate: impl Fn(&str) -> Gate) -> Self {
+        let is_missing = |id: &&&'static str| !evidence.study(id).passes(gate(id));
         let missed: Vec<&'static str> = claim.networks.iter().filter(is_missing).copied().collect();
         let checks = (claim.measure)(evidence);
         Self {
@@ -168,9 +168,9 @@ impl Reproduction {
         let options = ShowOptions { n_sentences: 0, seed: 0, imported: ImportedOptions::default(), explain };
         let claims = serde_json::to_value(self).expect("string keys, and numbers that may be null");
         let mut page = Page::new().title("What holds of how encoder-decoder networks attend").claims(&claims);
-        for entry in self.networks.iter().filter(|entry| entry.used && entry.place == 0) {
+        for entry in self.networks.iter().filter(|entry| entry.role.is_used() && entry.place == 0) {
             let mut shown = Shown::open(&entry.folder.join("report.json"), &options, &mut |_| ())?;
-            shown.name = entry.about.to_owned();
+            shown.name.clone_from(&entry.about);
             page = shown.on(page);
         }
         Ok(page.write(path)?)
@@ -183,6 +183,6 @@ impl Reproduction {
 
     /// Networks that missed the gate.
     pub fn missed(&self) -> impl Iterator<Item = &Entry> {
-        self.networks.iter().filter(|entry| entry.gated && entry.phrase_accuracy < super::GATE)
+        self.networks.iter().filter(|entry| matches!(entry.role, Role::Missed | Role::Replaced))
     }
 }

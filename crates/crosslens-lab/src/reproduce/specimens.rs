@@ -4,6 +4,7 @@ use crosslens_analysis::corpus::CorpusSpec;
 use crosslens_nets::network::{Cell, Feeding, Score};
 use crosslens_nets::tasks::TaskConfig;
 use crosslens_nets::train::{OptimizerConfig, RunConfig, Schedule};
+use serde::Serialize;
 
 use crate::recipes::{RECIPES, corpus_config, corpus_defaults};
 
@@ -15,6 +16,33 @@ pub enum Scale {
     Full,
     /// Fewer networks, and shorter sentences where that changes no floor.
     Quick,
+}
+
+/// What a network must do before claims are judged by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gate {
+    /// Write the share [`GATE`](super::GATE) of all sentences as they should be, free-running.
+    Phrases,
+    /// Get the share [`TEXT_GATE`](super::TEXT_GATE) of all words right beyond those that uniform attention leaves right: real sentences
+    /// have no one translation, but a network that learnt to translate them needs to look.
+    Attention,
+    /// Nothing: it is there to be compared with.
+    Open,
+}
+
+/// Real sentences in place of the miniature grammar.
+#[derive(Clone, Debug)]
+pub struct OnCorpus {
+    /// Where they are.
+    pub spec: CorpusSpec,
+    /// Updates a network makes on them.
+    pub steps: u64,
+}
+
+impl OnCorpus {
+    /// Updates where none are asked for: enough for short sentences, in about ten minutes.
+    pub const STEPS: u64 = 5000;
 }
 
 /// One network: a task and a way to learn it. What is left open is the seed.
@@ -55,9 +83,13 @@ impl Specimen {
         SPECIMENS.iter().find(|specimen| specimen.id == id)
     }
 
-    /// Whether claims need it to do its task: nobody translates every word of real sentences as another did.
-    pub fn is_gated_on(&self, corpus: Option<&CorpusSpec>) -> bool {
-        self.is_gated && !(self.is_text && corpus.is_some())
+    /// What it must do before claims are judged by it, on a corpus where one is given.
+    pub fn gate_on(&self, corpus: Option<&OnCorpus>) -> Gate {
+        match corpus {
+            _ if !self.is_gated => Gate::Open,
+            Some(_) if self.is_text => Gate::Attention,
+            _ => Gate::Phrases,
+        }
     }
 
     /// Everything that decides what it learns.
@@ -71,16 +103,13 @@ impl Specimen {
     }
 }
 
-/// Updates on a corpus: enough for short sentences, in about ten minutes.
-const CORPUS_STEPS: u64 = 5000;
-
 impl Specimen {
     /// The same on a corpus, where one is given and it stands for real text.
-    pub fn config_on(&self, corpus: Option<&CorpusSpec>, scale: Scale, seed: u64) -> RunConfig {
+    pub fn config_on(&self, corpus: Option<&OnCorpus>, scale: Scale, seed: u64) -> RunConfig {
         let own = self.config(scale, seed);
         let Some(corpus) = corpus.filter(|_| self.is_text) else { return own };
-        let mut config = corpus_config(own.network.family, corpus_defaults(corpus.clone()));
-        steps(&mut config, CORPUS_STEPS);
+        let mut config = corpus_config(own.network.family, corpus_defaults(corpus.spec.clone()));
+        steps(&mut config, corpus.steps);
         config.training.show = 0;
         config.seed = seed;
         config
@@ -253,21 +282,26 @@ mod tests {
     }
 
     #[test]
-    fn a_corpus_lifts_the_gate_from_text_alone() {
-        let corpus: CorpusSpec = "pairs.tsv".parse().expect("a corpus");
-        let gated = |id: &str, corpus| Specimen::named(id).unwrap_or_else(|| panic!("{id}")).is_gated_on(corpus);
-        assert!(gated("translation-aed", None) && !gated("translation-aed", Some(&corpus)));
-        assert!(gated("copy-aed", Some(&corpus)) && !gated("ved-long", None));
+    fn a_corpus_changes_the_gate_of_text_alone() {
+        let corpus = on_corpus();
+        let gate = |id: &str, corpus| Specimen::named(id).unwrap_or_else(|| panic!("{id}")).gate_on(corpus);
+        assert_eq!((gate("translation-aed", None), gate("translation-aed", Some(&corpus))), (Gate::Phrases, Gate::Attention));
+        assert_eq!((gate("copy-aed", Some(&corpus)), gate("ved-long", Some(&corpus))), (Gate::Phrases, Gate::Open));
+    }
+
+    fn on_corpus() -> OnCorpus {
+        OnCorpus { spec: "pairs.tsv".parse().expect("a corpus"), steps: 40 }
     }
 
     #[test]
     fn a_corpus_takes_the_place_of_the_grammar_and_of_nothing_else() {
-        let corpus: CorpusSpec = "pairs.tsv".parse().expect("a corpus");
+        let corpus = on_corpus();
         for specimen in SPECIMENS {
             let (own, on_corpus) = (specimen.config(Scale::Full, 7), specimen.config_on(Some(&corpus), Scale::Full, 7));
             if specimen.is_text {
                 on_corpus.check().unwrap_or_else(|error| panic!("{}: {error}", specimen.id));
-                assert!(matches!(&on_corpus.task, TaskConfig::Corpus(task) if task.train == corpus), "{}", specimen.id);
+                assert!(matches!(&on_corpus.task, TaskConfig::Corpus(task) if task.train == corpus.spec), "{}", specimen.id);
+                assert_eq!(on_corpus.training.steps, 40, "{}", specimen.id);
                 assert_eq!((on_corpus.network.family, on_corpus.seed), (own.network.family, 7), "{}", specimen.id);
             } else {
                 assert_eq!(on_corpus, own, "{}", specimen.id);

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use crosslens_lab::demo::{DemoError, NAMES, Shown, costs, demo, networks, write_page};
+use crosslens_lab::demo::{DemoError, NAMES, Shown, costs, demo, networks, with_found, write_page};
 
 use crate::failure::Failure;
 use crate::progress::NetworkBar;
@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     /// Without a command: where the demo is kept.
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     out: PathBuf,
-    /// Without a command: only this network; may be given several times.
+    /// Without a command: train only this network; may be given several times. Others found in the folder stay on the page.
     #[arg(long, value_name = "NETWORK", value_parser = PossibleValuesParser::new(NAMES))]
     only: Vec<String>,
 }
@@ -26,7 +26,8 @@ const FOLDER: &str = "crosslens-demo";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupt::listen();
-    let mut networks = networks();
+    let all = networks();
+    let mut networks = all.clone();
     networks.retain(|network| arguments.only.is_empty() || arguments.only.iter().any(|name| name == network.name));
     let mut bar = NetworkBar::new(&costs(&networks));
     let shown = demo(&networks, &arguments.out, arguments.fresh, 0, &mut |work| bar.show(work))?;
@@ -37,7 +38,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     output::result("How these networks attend:");
     shown.iter().for_each(|shown| output::result(&format!("  {}", shown.line())));
-    let page = write_page(&shown, &arguments.out)?;
+    let on_page = with_found(&shown, &all, &arguments.out);
+    let page = write_page(&on_page, &arguments.out)?;
+    if on_page.len() > shown.len() {
+        output::note(&format!("the page also shows {} more, found in {folder}", on_page.len() - shown.len()));
+    }
     output::note(&format!("look at them: {} (one file, no network needed); runs and reports are in {folder}", page.display()));
     output::note("next:");
     let attend = |shown: &&Shown| !shown.report.sites.is_empty();

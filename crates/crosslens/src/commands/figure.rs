@@ -3,8 +3,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use crosslens_lab::analysis::figure::{Choice, Figure, Kind, SampleName, SavedReport, SiteName, Style, Theme, draw, training};
 use crosslens_lab::analysis::replace_file;
-use crosslens_lab::analysis::timeline::TrainingPoint;
+use crosslens_lab::analysis::timeline::{Timeline, TimelinePoint, TrainingPoint};
 use crosslens_lab::train::RunFolder;
+use crosslens_lab::{curves, run_of_report};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -57,7 +58,7 @@ enum KindName {
     Components,
     /// What each term contributes, with intervals and control.
     Shares,
-    /// Loss and accuracy of a run.
+    /// Loss and accuracy of a run, and shares where they were recorded.
     Training,
 }
 
@@ -122,7 +123,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let choice = Choice { site: arguments.site, sample: arguments.sample.0 };
             draw(&report(&arguments.from)?, kind, &choice, &style)?
         }
-        None => training(&metrics(&arguments.from)?, &style)?,
+        None => {
+            let (metrics, recorded) = course(&arguments.from)?;
+            training(&metrics, &recorded, arguments.site, &style)?
+        }
     };
     let (bytes, missing) = encoded(&figure, format, arguments.dpi)?;
     let cannot = |error: std::io::Error| {
@@ -186,21 +190,22 @@ fn report(from: &Path) -> Result<SavedReport, Failure> {
     Err(Failure::refused(format!("`{}` holds no {REPORT}", from.display())).hint(hint))
 }
 
-/// The metrics of a run, given by its folder or by a report on it.
-fn metrics(from: &Path) -> Result<Vec<TrainingPoint>, Failure> {
+/// The metrics of a run and what was recorded along it, given by its folder or by a report on it.
+fn course(from: &Path) -> Result<(Vec<TrainingPoint>, Vec<TimelinePoint>), Failure> {
     let folder = if from.is_dir() {
         from.to_owned()
     } else {
-        let path = SavedReport::open(from)?.report.model.path.map(PathBuf::from);
         let no_run = || Failure::refused(format!("the run that `{}` explains is not where it was", from.display()));
-        path.filter(|path| path.is_dir()).ok_or_else(|| no_run().hint("crosslens figure DIR training -o …, with the folder of the run"))?
+        let run = run_of_report(from, &SavedReport::open(from)?.report);
+        run.ok_or_else(|| no_run().hint("crosslens figure DIR training -o …, with the folder of the run"))?
     };
-    let points = crosslens_lab::curves(&RunFolder::at(&folder))?;
+    let run = RunFolder::at(&folder);
+    let points = curves(&run)?;
     if points.is_empty() {
         let message = format!("`{}` holds no metrics.jsonl with a line in it", folder.display());
         return Err(Failure::refused(message).hint("the folder of a run made by `crosslens train`"));
     }
-    Ok(points)
+    Ok((points, Timeline::load(&run.timeline_file())?.points))
 }
 
 #[cfg(test)]
@@ -221,7 +226,7 @@ mod tests {
     fn pdf_is_written_or_refused_as_the_program_was_built() {
         let style = Style { width_mm: None, theme: Theme::Light };
         let point = |step| TrainingPoint { step, train_loss: Some(1.0), loss: Some(1.0), word_accuracy: None, phrase_accuracy: None };
-        let figure = training(&[point(1), point(2)], &style).expect("a figure");
+        let figure = training(&[point(1), point(2)], &[], None, &style).expect("a figure");
         assert!(encoded(&figure, Format::Svg, 300).is_ok_and(|(bytes, _)| bytes.starts_with(b"<svg")));
         match encoded(&figure, Format::Pdf, 300) {
             Ok((bytes, _)) => assert!(cfg!(feature = "pictures") && bytes.starts_with(b"%PDF")),

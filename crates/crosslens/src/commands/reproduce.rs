@@ -3,7 +3,8 @@ use std::time::Instant;
 
 use crosslens_lab::analysis::corpus::CorpusSpec;
 use crosslens_lab::reproduce::{
-    CLAIMS, ClaimOutcome, ReproduceError, ReproduceOptions, Reproduction, Scale, asked, choose, costs, found, markdown, number, reproduce,
+    CLAIMS, ClaimOutcome, OnCorpus, ReproduceError, ReproduceOptions, Reproduction, Role, Scale, asked, choose, costs, found, markdown,
+    number, reproduce,
 };
 
 use crate::failure::Failure;
@@ -15,8 +16,8 @@ use crate::{choices, interrupt, machine, output};
 /// Networks are kept in the folder and found again, so a second call only trains what is missing.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only this claim; may be given several times. Without, all.
-    #[arg(long, value_name = "ID")]
+    /// Only these claims, after one flag or several. Without, all.
+    #[arg(long, value_name = "ID", num_args = 1..)]
     claim: Vec<String>,
     /// Seeds every claim must hold on. Default: 3, with --quick 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
@@ -24,6 +25,10 @@ pub(crate) struct Arguments {
     /// Test what is claimed of translation on these sentences, instead of a miniature grammar.
     #[arg(long, value_name = "CORPUS")]
     corpus: Option<CorpusSpec>,
+    /// Updates a network makes on these sentences.
+    #[arg(long, value_name = "N", default_value_t = OnCorpus::STEPS, requires = "corpus")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    corpus_steps: u64,
     /// Where networks and results are kept.
     #[arg(long, value_name = "DIR", default_value = "crosslens-reproduction")]
     out: PathBuf,
@@ -33,6 +38,9 @@ pub(crate) struct Arguments {
     /// Also write the results as a page of documentation.
     #[arg(long, value_name = "FILE.md")]
     markdown: Option<PathBuf>,
+    /// A sentence for that page, such as the commit or what ran beside.
+    #[arg(long, value_name = "TEXT", requires = "markdown")]
+    note: Option<String>,
     /// List the claims and test none.
     #[arg(long)]
     list: bool,
@@ -50,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         claims: arguments.claim.clone(),
         seeds: arguments.seeds.map_or(if arguments.quick { 1 } else { 3 }, usize::from),
         scale: if arguments.quick { Scale::Quick } else { Scale::Full },
-        corpus: arguments.corpus.clone(),
+        corpus: arguments.corpus.clone().map(|spec| OnCorpus { spec, steps: arguments.corpus_steps }),
         out: arguments.out.clone(),
         n_threads: arguments.threads,
     };
@@ -67,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = arguments.out.join("reproduce.html");
     reproduction.write_page(&page)?;
     if let Some(path) = &arguments.markdown {
-        let page = markdown(&reproduction, &machine::circumstances(&command(arguments), seconds));
+        let page = markdown(&reproduction, &machine::circumstances(&command(arguments), seconds, arguments.note.as_deref()));
         output::write_file(path, &page)?;
         output::note(&format!("written to {}", path.display()));
     }
@@ -87,6 +95,8 @@ fn command(arguments: &Arguments) -> String {
     let mut words = vec!["crosslens reproduce".to_owned()];
     words.extend(arguments.claim.iter().map(|claim| format!("--claim {claim}")));
     words.extend(arguments.corpus.iter().map(|corpus| format!("--corpus {corpus}")));
+    let is_other = arguments.corpus.is_some() && arguments.corpus_steps != OnCorpus::STEPS;
+    words.extend(is_other.then(|| format!("--corpus-steps {}", arguments.corpus_steps)));
     words.extend(arguments.seeds.map(|seeds| format!("--seeds {seeds}")));
     words.extend(arguments.quick.then(|| "--quick".to_owned()));
     words.extend(arguments.markdown.iter().map(|path| format!("--markdown {}", path.display())));
@@ -98,8 +108,8 @@ fn table(reproduction: &Reproduction) -> Vec<String> {
     lines.extend(reproduction.claims.iter().flat_map(row));
     lines.push(String::new());
     for entry in reproduction.missed() {
-        let what = if entry.used { "missed the gate" } else { "missed the gate and was replaced" };
-        lines.push(format!("{}, seed {}: {:.1} % of phrases right, {what}", entry.about, entry.seed, 100.0 * entry.phrase_accuracy));
+        let what = if entry.role == Role::Replaced { "missed the gate and was replaced" } else { "missed the gate" };
+        lines.push(format!("{}, seed {}: {}, {what}", entry.about, entry.seed, entry.came_to()));
     }
     lines.push(format!("{} of {} claims hold, each on every seed", reproduction.held, reproduction.of));
     lines

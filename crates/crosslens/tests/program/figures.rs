@@ -73,6 +73,42 @@ fn what_cannot_be_drawn_names_the_cure() {
     assert!(!folder.join("x.svg").exists() && !folder.join("x.png").exists(), "nothing was written");
 }
 
+/// Where a path that was typed leads to depends on the folder one stands in: a report finds the run it lies in, and never another's.
+#[test]
+fn a_report_finds_its_run_from_any_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    explained(folder);
+    succeed(folder, &["explain", "run", "--samples", "60", "--causal", "0", "--save", "elsewhere.json", "--json"]);
+    let other = folder.join("other");
+    std::fs::create_dir(&other).expect("a folder");
+    let training = |from: &str| {
+        succeed(&other, &["figure", from, "training", "-o", "x.svg"]);
+        std::fs::read_to_string(other.join("x.svg")).expect("text")
+    };
+    let own = training("../run");
+    assert_eq!(training("../run/report.json"), own, "there is no `run` in here");
+    succeed(&other, &["train", TINY, "--steps", "20", "--out", "run", "--quiet"]);
+    assert_eq!(training("../run/report.json"), own, "the `run` in here is another");
+    let refused = run(&other, &["figure", "../elsewhere.json", "training", "-o", "y.svg"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(shown(&refused).contains("the run that `../elsewhere.json` explains is not where it was"), "{}", shown(&refused));
+    succeed(folder, &["figure", "elsewhere.json", "training", "-o", "z.svg"]);
+    assert_eq!(std::fs::read_to_string(folder.join("z.svg")).expect("text"), own, "where it was typed, it is found");
+}
+
+#[test]
+fn the_figure_of_training_shows_what_was_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    succeed(folder, &["train", TINY, "--out", "run", "--steps", "20", "--record-every", "10", "--quiet"]);
+    succeed(folder, &["figure", "run", "training", "-o", "x.svg"]);
+    let svg = std::fs::read_to_string(folder.join("x.svg")).expect("text");
+    assert!(svg.contains(">Scores made of</text>") && svg.contains(">position</text>"), "{svg}");
+    let refused = run(folder, &["figure", "run", "training", "-o", "y.svg", "--site", "4.2"]);
+    assert!(!refused.status.success() && shown(&refused).contains("there is no site 4.2"), "{}", shown(&refused));
+}
+
 /// Gives every word of a report's sentences another name.
 #[cfg(feature = "pictures")]
 fn rename(report: &Path, name: &str) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 fn a_claim_is_tested_and_its_network_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let arguments = ["reproduce", "--quick", "--claim", "diagonal-ao", "--claim", "time-from-positions", "--out", "out", "--json"];
+    let arguments = ["reproduce", "--quick", "--claim", "diagonal-ao", "time-from-positions", "--out", "out", "--json"];
     let output = succeed(folder, &arguments);
     let found: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
     assert_eq!((&found["held"], &found["of"]), (&Value::from(2), &Value::from(2)), "{found}");
@@ -24,14 +24,52 @@ fn a_claim_is_tested_and_its_network_found_again() {
     }
     assert!(!page.contains("id=\"crosslens-report-1\""), "both claims are about one network");
 
-    let again = succeed(folder, &["reproduce", "--quick", "--claim", "diagonal-ao", "--out", "out", "--markdown", "page.md"]);
+    let note = "Made at commit 839b4da.";
+    let again = ["reproduce", "--quick", "--claim", "diagonal-ao", "--out", "out", "--markdown", "page.md", "--note", note];
+    let again = succeed(folder, &again);
     let text = shown(&again);
     assert!(text.contains("1 of 1 claims hold") && text.contains("look at them: out/reproduce.html"), "{text}");
     let page = std::fs::read_to_string(folder.join("page.md")).expect("the page");
-    for part in ["**1 of 1 claims hold**", "### diagonal-ao", "--markdown page.md", "AO, one-to-one"] {
+    for part in ["**1 of 1 claims hold**", "### diagonal-ao", "--markdown page.md", "AO, one-to-one", "\n\nMade at commit 839b4da.\n\n"] {
         assert!(page.contains(part), "no `{part}` in\n{page}");
     }
     assert_eq!(std::fs::read_dir(folder.join("out/networks")).expect("networks").count(), 1);
+}
+
+/// Two updates on a few sentences teach nothing: the claim is tested and does not hold, by the gate, which says why.
+#[test]
+fn a_claim_on_a_corpus_runs_through_and_what_learnt_nothing_misses_the_gate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let nouns = [("cat", "chat"), ("dog", "chien"), ("man", "homme"), ("boy", "garçon"), ("bird", "oiseau"), ("king", "roi")];
+    let verbs = [("sleeps", "dort"), ("eats", "mange"), ("reads", "lit"), ("sings", "chante"), ("runs", "court"), ("falls", "tombe")];
+    let pairs = nouns.iter().flat_map(|noun| verbs.iter().map(move |verb| (noun, verb)));
+    let text: String = pairs.map(|(noun, verb)| format!("the {} {}\tle {} {}\n", noun.0, verb.0, noun.1, verb.1)).collect();
+    std::fs::write(folder.join("pairs.tsv"), text).expect("writable");
+    let claim = ["reproduce", "--claim", "joint-fit-text", "--corpus", "pairs.tsv", "--corpus-steps", "2", "--seeds", "1"];
+    let output = succeed(folder, &[&claim[..], &["--out", "out", "--json", "--markdown", "page.md"]].concat());
+    let told = shown(&output);
+    assert!(told.contains("AED, translation of pairs.tsv, seed 211: attention adds "), "{told}");
+    assert!(told.contains("5 % are asked for; another seed is tried") && told.contains("its claims do not hold"), "{told}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    assert_eq!((&found["held"], &found["of"]), (&Value::from(0), &Value::from(1)), "{found}");
+    let claim = &found["claims"][0];
+    assert_eq!((&claim["holds"], &claim["seeds"][0]["missed"][0]), (&Value::from(false), &Value::from("translation-aed")));
+    let networks = found["networks"].as_array().expect("a list");
+    let roles: Vec<_> = networks.iter().map(|network| (network["gate"].as_str(), network["role"].as_str())).collect();
+    let gate = Some("attention");
+    assert_eq!(roles, [(gate, Some("replaced")), (gate, Some("replaced")), (gate, Some("missed"))]);
+    assert!(networks.iter().all(|network| network["about"] == "AED, translation of pairs.tsv"), "{networks:?}");
+    let page = std::fs::read_to_string(folder.join("page.md")).expect("the page");
+    for part in [
+        "Real sentences have no one translation",
+        "--corpus pairs.tsv --corpus-steps 2",
+        "| missed the gate, replaced |",
+        "| **missed the gate** |",
+    ] {
+        assert!(page.contains(part) && !page.contains("| control |"), "no `{part}`, or a control, in\n{page}");
+    }
+    assert_eq!(run(folder, &["reproduce", "--corpus-steps", "2"]).status.code(), Some(2), "of no corpus");
 }
 
 #[test]

@@ -208,7 +208,7 @@ pub(super) const FORMATION: Claim = Claim {
         let caption = "How attention forms: distance gained over uniform attention by position, and by tokens beyond it.";
         let lines = all.iter().enumerate().flat_map(|(place, evidence)| {
             let [time, input] = formation(&evidence.study("escan-aed").timeline);
-            [("time", time), ("input", input)].map(|(name, points)| Series { name: format!("{name}, {}", super::seed(place)), points })
+            [("time", time), ("input", input)].map(|(name, points)| Series::new(format!("{name}, {}", super::seed(place)), points))
         });
         Figure::lines(caption, "updates", "total variation gained", lines.collect())
     },
@@ -242,10 +242,8 @@ pub(super) const TURN_TO_POSITION: Claim = Claim {
         ]
     },
     figure: |all| {
-        let series = all
-            .iter()
-            .enumerate()
-            .map(|(place, evidence)| Series { name: super::seed(place), points: temporal_course(evidence.study("reverse-aed")) });
+        let series =
+            all.iter().enumerate().map(|(place, evidence)| Series::new(super::seed(place), temporal_course(evidence.study("reverse-aed"))));
         Figure::lines("Share of the temporal term while a network learns to reverse.", "updates", "centred share", series.collect())
     },
 };

@@ -78,34 +78,54 @@ const TERMS: [&str; 9] = ["t × t", "t × i", "t × r", "i × t", "i × i", "i �
 fn nine_terms(all: &[Evidence<'_>], caption: &'static str) -> Figure {
     let terms = |study: &Study| Head(study.site()).table("centred").concat();
     let series = all.first().into_iter().flat_map(|evidence| evidence.all().map(|(id, study)| (id.to_owned(), terms(study))));
-    Figure::bars(caption, "centred share, query part × key part", TERMS.map(str::to_owned).to_vec(), series.collect())
+    let figure = Figure::bars(caption, "centred share", TERMS.map(str::to_owned).to_vec(), series.collect());
+    Figure { x: "query part × key part", ..figure }
 }
 
-/// The temporal components of both sides and the path of the encoder without input, on the two axes along which states vary most; of the
-/// first seed.
+/// The temporal components of both sides and the path of the encoder without input, every step by its number, on the two axes along which
+/// states vary most; of the first seed.
 fn paths(all: &[Evidence<'_>], caption: &'static str, id: &str) -> Figure {
-    let flat = |path: &[[f64; 3]]| path.iter().map(|&[first, second, _]| [first, second]).collect();
     let geometry = all.first().and_then(|evidence| evidence.study(id).report.geometry.as_ref());
     let series = geometry.into_iter().flat_map(|geometry| {
-        let streams = geometry.streams.iter().map(|stream| Series { name: stream.name.clone(), points: flat(&stream.path) });
+        let streams = geometry.streams.iter().map(|stream| path_of(&stream.name, &stream.path));
         let without = geometry.null_input.iter().filter(|path| path.stream == "encoder");
-        streams.chain(without.map(|path| Series { name: "encoder without input".into(), points: flat(&path.path) }))
+        streams.chain(without.map(|without| path_of("encoder without input", &without.path)))
     });
-    Figure::lines(caption, "first axis", "second axis", series.collect())
+    Figure::lines(caption, "first axis", "second axis", series.collect()).with_equal_axes()
 }
 
-/// Readouts of content words and input components of the words read, on the two axes along which readouts differ most; of the first seed.
+fn path_of(name: &str, path: &[[f64; 3]]) -> Series {
+    Series::new(name, path.iter().map(flat).collect()).named((0..path.len()).map(|step| step.to_string()))
+}
+
+/// How far readouts reach beyond input components where both are drawn.
+const BEYOND: f64 = 1.3;
+
+/// Readouts of content words and input components of the words read, each by its word, on the two axes along which readouts differ most; of
+/// the first seed. Readouts are about their mean, and reach a little beyond the input components: only their direction is compared.
 fn readout_plane(all: &[Evidence<'_>], caption: &'static str, id: &str) -> Figure {
-    let flat = |&[first, second, _]: &[f64; 3]| [first, second];
-    let plane = all.first().and_then(|evidence| evidence.study(id).report.geometry.as_ref()?.plane.as_ref());
-    let series = plane.map_or_else(Vec::new, |plane| {
-        let inputs = plane.inputs.iter().filter(|input| input.name != END_WORD).map(|input| flat(&input.at)).collect();
+    let geometry = all.first().and_then(|evidence| evidence.study(id).report.geometry.as_ref());
+    let both = geometry.and_then(|geometry| geometry.plane.as_ref().zip(geometry.readout.as_ref()));
+    let series = both.map_or_else(Vec::new, |(plane, readout)| {
+        let inputs = || plane.inputs.iter().filter(|input| input.name != END_WORD);
+        let (inputs_at, readouts_at): (Vec<_>, Vec<_>) =
+            (inputs().map(|input| flat(&input.at)).collect(), plane.readouts.iter().map(flat).collect());
+        let times = BEYOND * longest(&inputs_at) / longest(&readouts_at).max(f64::MIN_POSITIVE);
+        let scaled = readouts_at.iter().map(|at| at.map(|x| x * times)).collect();
         vec![
-            Series { name: "readouts".into(), points: plane.readouts.iter().map(flat).collect() },
-            Series { name: "input components".into(), points: inputs },
+            Series::new(format!("readouts × {times:.2}"), scaled).named(readout.words.iter().cloned()),
+            Series::new("input components", inputs_at).named(inputs().map(|input| input.name.clone())),
         ]
     });
-    Figure::points(caption, "first axis", "second axis", series)
+    Figure::points(caption, "first axis", "second axis", series).with_equal_axes()
+}
+
+fn flat(&[first, second, _]: &[f64; 3]) -> [f64; 2] {
+    [first, second]
+}
+
+fn longest(points: &[[f64; 2]]) -> f64 {
+    points.iter().map(|[x, y]| x.hypot(*y)).fold(0.0, f64::max)
 }
 
 fn seed(place: usize) -> String {

@@ -45,7 +45,7 @@ pub(super) const BOTTLENECK: Claim = Claim {
         };
         let lines = all.iter().enumerate().flat_map(|(place, evidence)| {
             [("without attention", WITHOUT), ("with attention", WITH)]
-                .map(|(name, networks)| Series { name: format!("{name}, {}", seed(place)), points: line(evidence, networks) })
+                .map(|(name, networks)| Series::new(format!("{name}, {}", seed(place)), line(evidence, networks)))
         });
         Figure::lines(
             "Phrases right by length, with equal training at every length.",
@@ -168,7 +168,7 @@ pub(super) const TRANSLATION: Claim = Claim {
     id: "translation",
     sentence: "From one-to-one over eSCAN to translation shares move away from the temporal term.",
     origin: Origin::Restated(
-        "on a miniature English–French grammar, or with --corpus on real sentences, where words right say whether it learnt",
+        "on a miniature English–French grammar, or with --corpus on real sentences, where a twentieth of the words must be attention's",
     ),
     proof: Proof::Causal,
     networks: &["copy-aed", "escan-aed", "translation-aed"],
@@ -205,6 +205,7 @@ const SEVERAL_TASKS: &[&str] = &[
     "escan-luong",
     "aed-short",
     "five-words-aed",
+    "translation-aed",
 ];
 
 /// By network: distance to the average attention, and a number beside it.
@@ -234,7 +235,9 @@ pub(super) const AVERAGE_LAW: Claim = Claim {
         ]
     },
     figure: |all| {
-        let series = all.iter().enumerate().map(|(place, evidence)| Series { name: seed(place), points: law(evidence, not_temporal) });
+        let series = all.iter().enumerate().map(|(place, evidence)| {
+            Series::new(seed(place), law(evidence, not_temporal)).named(evidence.all().map(|(id, _)| id.to_owned()))
+        });
         let (x, y) = ("total variation from the average attention", "1 − centred temporal share");
         Figure::points("Every network: the farther from the average, the less temporal.", x, y, series.collect())
     },
