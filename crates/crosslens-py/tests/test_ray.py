@@ -23,8 +23,8 @@ N = 60
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    tests = str(Path(__file__).parent)
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": tests}})
+    paths = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
     yield
     ray.shutdown()
 
