@@ -11,6 +11,10 @@ use crosslens_nets::tasks::{END_WORD, Split};
 
 use crate::{AttendError, TrainedModel};
 
+/// What one sentence tells, where nothing says what positions and tokens are like elsewhere.
+pub const ONE_ALONE: &str = "one sentence shows attention and scores, but not what they are made of: its positions and tokens explain \
+                             all of it, so shares and verdict say nothing";
+
 /// Why the sentences of a file cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

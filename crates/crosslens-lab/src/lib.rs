@@ -3,6 +3,7 @@
 mod aligner;
 mod aligning;
 mod attending;
+mod beginning;
 mod captioning;
 mod cost;
 pub mod demo;
@@ -28,8 +29,9 @@ mod translating;
 pub use aligner::{Aligner, SourceAndTarget};
 pub use aligning::{AlignError, AlignHeads, AlignOptions, Aligned, AlignedSentence, RatedHead, TokenWeights};
 pub use attending::{AttendError, AttendOptions, Sentence};
+pub use beginning::{CorpusWishes, FolderTaken, MissingPart, check_parts, folder_of_new_run};
 pub use captioning::{CaptionError, Captioner};
-pub use explaining::{SentenceFileError, Sentences, explain_recording};
+pub use explaining::{ONE_ALONE, SentenceFileError, Sentences, explain_recording};
 pub use fitting::{Shard, fit_recording};
 pub use imported::{Attention, ImportedModel, ImportedSentences, SentencesError};
 pub use in_words::in_words;

@@ -76,6 +76,12 @@ pub fn corpus_config(family: Family, corpus: CorpusConfig) -> RunConfig {
         // was measured to learn far more slowly (docs/translation.md).
         (config.network.score, config.network.bidirectional) = (Some(Score::Additive), true);
     }
+    if family == Family::Transformer {
+        // Several layers, as the shipped recipes for Transformers have, and since these are wider than those a lower rate, reached more
+        // slowly. Not measured on a corpus.
+        (config.network.layers, config.network.heads) = (3, 4);
+        (config.training.learning_rate, config.training.warm_up) = (1e-3, 800);
+    }
     config
 }
 
@@ -166,6 +172,8 @@ mod tests {
             let config = corpus_config(family, corpus);
             config.check().unwrap_or_else(|error| panic!("{}: {error}", family.name()));
             assert_eq!((config.network.family, config.network.hidden), (family, 256));
+            let is_deep = config.network.layers > 1 && config.training.learning_rate < 2e-3;
+            assert_eq!(is_deep, family == Family::Transformer, "{}", family.name());
         }
     }
 

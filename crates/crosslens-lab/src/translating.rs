@@ -8,7 +8,7 @@ use crosslens_nets::Threads;
 use crosslens_nets::network::{Family, NetworkError, Stepper};
 use crosslens_nets::search::{Hypothesis, Keep, Search, write};
 use crosslens_nets::tasks::END_WORD;
-use crosslens_nets::text::UNKNOWN_WORD;
+use crosslens_nets::text::{UNKNOWN_WORD, Units};
 use safetensors::tensor::{Dtype, TensorView};
 
 use crate::{AttendError, TrainedModel};
@@ -24,7 +24,8 @@ pub struct Writing {
     pub length_penalty: f64,
     /// Most tokens of a text; 0 for twice the source's and ten more.
     pub most_tokens: usize,
-    /// Whether a word the network has no name for is replaced by the source word most looked at.
+    /// Whether a word the network has no name for is replaced by the source word most looked at, the whole of it where texts are cut into
+    /// pieces.
     pub replace_unknown: bool,
     /// Whether the attention that texts are written with is kept.
     pub keep_attention: bool,
@@ -110,6 +111,14 @@ pub struct Written {
     pub n_heads: usize,
 }
 
+/// A text that is to be written from.
+struct Source {
+    tokens: Vec<Token>,
+    words: Vec<String>,
+    /// What each token is copied as; empty where none is.
+    copied: Vec<String>,
+}
+
 /// Texts encoded and written at a time, so that memory does not grow with their number.
 const BATCH: usize = 1024;
 /// Most tokens of a text, the end among them: several times the longest sentence that can be trained on.
@@ -122,8 +131,8 @@ impl TrainedModel {
         if how.replace_unknown && self.network.config().family == Family::Ved {
             return Err(WriteError::NoAttention);
         }
-        let read = |(number, text): (usize, &String)| self.read_to_write(number + 1, text);
-        let sources: Vec<(Vec<Token>, Vec<String>)> = texts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let read = |(number, text): (usize, &String)| self.read_to_write(number + 1, text, how.replace_unknown);
+        let sources: Vec<Source> = texts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let mut search = Search { beams: how.beams.max(1), n_best: how.n_best, length_penalty: how.length_penalty, ..Search::greedy(end) };
         if how.most_tokens > 0 {
             (search.steps, search.steps_per_source) = (how.most_tokens, 0);
@@ -133,32 +142,38 @@ impl TrainedModel {
             (false, true) => Keep::Places,
             (false, false) => Keep::Nothing,
         };
-        let longest = sources.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(1);
+        let longest = sources.iter().map(|source| source.tokens.len()).max().unwrap_or(1);
         let threads = Threads::new(how.n_threads)?;
         let stepper = Stepper::new(&self.network, &self.weights, longest.max(search.most_tokens(longest)), &threads);
         let mut all = Vec::with_capacity(texts.len());
         for batch in sources.chunks(BATCH) {
-            let tokens: Vec<Vec<Token>> = batch.iter().map(|(tokens, _)| tokens.clone()).collect();
+            let tokens: Vec<Vec<Token>> = batch.iter().map(|source| source.tokens.clone()).collect();
             let written = write(&stepper, self.network.start_token(), &tokens, &search, &threads);
-            for ((_, pieces), hypotheses) in batch.iter().zip(written) {
-                all.push(hypotheses.into_iter().map(|hypothesis| self.written(pieces, hypothesis, how)).collect());
+            for (source, hypotheses) in batch.iter().zip(written) {
+                all.push(hypotheses.into_iter().map(|hypothesis| self.written(source, hypothesis)).collect());
             }
             done(all.len());
         }
         Ok(all)
     }
 
-    /// The tokens of a text that is not too long, and their words.
-    fn read_to_write(&self, number: usize, text: &str) -> Result<(Vec<Token>, Vec<String>), WriteError> {
+    /// A text that is not too long, with what its tokens are copied as where that is asked for.
+    fn read_to_write(&self, number: usize, text: &str, is_copied: bool) -> Result<Source, WriteError> {
         let (tokens, words) = self.read_source(text).map_err(|source| WriteError::Text { number, source })?;
         if tokens.len() > MAX_SOURCE_TOKENS {
             return Err(WriteError::TooLong { number, n_tokens: tokens.len() });
         }
         self.network.check_lengths(tokens.len(), 1).map_err(|source| WriteError::Length { number, source })?;
-        Ok((tokens, words))
+        let copied = match self.task.text().filter(|_| is_copied) {
+            Some(files) => files.codec.copied(text).map_err(|source| WriteError::Text { number, source: AttendError::Text(source) })?,
+            None if is_copied => words.clone(),
+            None => Vec::new(),
+        };
+        Ok(Source { tokens, words, copied })
     }
 
-    fn written(&self, source: &[String], hypothesis: Hypothesis<f32>, how: &Writing) -> Written {
+    fn written(&self, source: &Source, hypothesis: Hypothesis<f32>) -> Written {
+        let Source { words: source, copied, .. } = source;
         let words = self.task.target_vocabulary();
         let tokens: Vec<String> = hypothesis.tokens.iter().map(|&token| words.word(token).unwrap_or(UNKNOWN_WORD).to_owned()).collect();
         let n_heads = hypothesis.attention.len() / (tokens.len() * source.len()).max(1);
@@ -171,18 +186,26 @@ impl TrainedModel {
             n_heads,
             tokens,
         };
-        if how.replace_unknown {
-            for (token, &place) in written.tokens.iter_mut().zip(&hypothesis.looked_at) {
+        let mut is_copy = vec![false; written.tokens.len()];
+        if !copied.is_empty() {
+            for ((token, is_copy), &place) in written.tokens.iter_mut().zip(&mut is_copy).zip(&hypothesis.looked_at) {
                 // The end is no word to take over.
-                if token == UNKNOWN_WORD && source[place] != END_WORD {
-                    token.clone_from(&source[place]);
+                if token == UNKNOWN_WORD && copied[place] != END_WORD {
+                    token.clone_from(&copied[place]);
+                    *is_copy = true;
                 }
             }
         }
-        let kept = written.tokens.iter().map(String::as_str).take_while(|&token| token != END_WORD);
+        // Unknown pieces one after another that look at one word are that word.
+        let is_of_pieces = self.task.text().is_some_and(|text| text.codec.config().units != Units::Words);
+        let repeats = |step: usize| {
+            is_of_pieces && step > 0 && is_copy[step] && is_copy[step - 1] && written.tokens[step] == written.tokens[step - 1]
+        };
+        let steps = (0..written.tokens.len()).filter(|&step| !repeats(step));
+        let kept: Vec<&str> = steps.map(|step| written.tokens[step].as_str()).take_while(|&token| token != END_WORD).collect();
         written.text = match self.task.text() {
             Some(text) => text.codec.join(kept),
-            None => kept.collect::<Vec<_>>().join(" "),
+            None => kept.join(" "),
         };
         written
     }

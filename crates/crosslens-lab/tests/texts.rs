@@ -7,9 +7,9 @@ use crosslens_lab::analysis::explain::Samples;
 use crosslens_lab::analysis::{Estimator, Subset, Token};
 use crosslens_lab::network::{Family, Feeding, Inputs, NetworkConfig};
 use crosslens_lab::tasks::{CorpusConfig, TaskConfig};
-use crosslens_lab::text::Units;
+use crosslens_lab::text::{UNKNOWN_WORD, Units};
 use crosslens_lab::train::{Event, OptimizerConfig, Run, RunConfig, RunFolder, TrainingConfig, Wish};
-use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled, TrainedModel, WordsOf};
+use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled, TrainedModel, WordsOf, Writing};
 
 const NOUNS: [(&str, &str); 4] = [("cat", "le chat"), ("dog", "le chien"), ("mouse", "la souris"), ("cow", "la vache")];
 const VERBS: [(&str, &str); 4] = [("sees", "voit"), ("eats", "mange"), ("hears", "entend"), ("wants", "veut")];
@@ -26,7 +26,7 @@ fn train(folder: &Path, units: Units, vocabulary: usize) -> TrainedModel {
     }
     let corpus = folder.join("pairs.tsv");
     std::fs::write(&corpus, text).expect("a file");
-    let corpus = CorpusConfig { held_out: 8, units, vocabulary, lowercase: true, ..CorpusConfig::of(CorpusSpec::Tsv(corpus)) };
+    let corpus = CorpusConfig { held_out: Some(8), units, vocabulary, lowercase: true, ..CorpusConfig::of(CorpusSpec::Tsv(corpus)) };
     let config = RunConfig {
         seed: 3,
         version: None,
@@ -46,6 +46,34 @@ fn train(folder: &Path, units: Units, vocabulary: usize) -> TrainedModel {
     let run = folder.join(format!("{}-{vocabulary}", units.name()));
     Run::prepare(config, RunFolder::at(&run)).expect("a sound configuration").start(1, &mut |_: Event<'_>| Wish::GoOn).expect("a run");
     TrainedModel::open(&run).expect("the model it saved")
+}
+
+/// With twelve pieces to write with, a network has no name for most: a word is copied whole, once for all unknown pieces that look at it.
+#[test]
+fn unknown_pieces_are_replaced_by_whole_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for units in [Units::Bpe, Units::Unigram] {
+        let model = train(folder.path(), units, 12);
+        let write = |replace_unknown| {
+            let how = Writing { replace_unknown, most_tokens: 12, n_threads: 1, ..Writing::default() };
+            let texts = ["The cat sees the Žebra.".to_owned()];
+            model.translate(&texts, &how, &mut |_| ()).expect("it writes").remove(0).remove(0)
+        };
+        let (plain, replaced) = (write(false), write(true));
+        let source = ["the", "cat", "sees", "the", "žebra", "."].map(|word| format!("▁{word}"));
+        let mut n_copied = 0;
+        for (plain, replaced) in plain.tokens.iter().zip(&replaced.tokens) {
+            if plain == UNKNOWN_WORD && replaced != UNKNOWN_WORD {
+                assert!(source.contains(replaced), "{}: {replaced}", units.name());
+                n_copied += 1;
+            } else {
+                assert_eq!(plain, replaced);
+            }
+        }
+        assert!(n_copied > 0, "{}: {:?}", units.name(), plain.tokens);
+        let words: Vec<&str> = replaced.text.split(' ').collect();
+        assert!(words.windows(2).all(|two| two[0] != two[1]), "{}", replaced.text);
+    }
 }
 
 fn typed(source: &str, target: Option<&str>) -> Asked {

@@ -18,6 +18,11 @@ pub(crate) fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// 64 bits of a text, the same on every machine.
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(mix(text.len() as u64), |hash, byte| mix(hash ^ u64::from(byte)))
+}
+
 #[cfg(test)]
 mod tests {
     use rand::RngExt;

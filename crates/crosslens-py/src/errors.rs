@@ -8,7 +8,7 @@ use crosslens_lab::analysis::{FitError as Fit, MergeError as Merge, Mismatch, Re
 use crosslens_lab::reproduce::ReproduceError as Reproduce;
 use crosslens_lab::train::{ConfigError as Config, FolderError, TrainError as Train};
 use crosslens_lab::{
-    AttendError, OpenError as Open, PretrainedModelError, RecordRunError, RecordedTrainError, SentenceFileError,
+    AttendError, FolderTaken, MissingPart, OpenError as Open, PretrainedModelError, RecordRunError, RecordedTrainError, SentenceFileError,
     SentencesError as Unspoken, WriteError,
 };
 use pyo3::create_exception;
@@ -123,7 +123,18 @@ raised_as! {
     TotalsError => MergeError,
     Explain => ExplainError,
     Config => ConfigError,
+    MissingPart => ConfigError,
     Reproduce => ReproduceError,
+}
+
+impl From<FolderTaken> for Failure {
+    fn from(taken: FolderTaken) -> Self {
+        let cure = match taken {
+            FolderTaken::ByRun { .. } => "another out=, overwrite=True or resume=True",
+            _ => "another out=",
+        };
+        Self::config(format!("{taken}: {cure}"))
+    }
 }
 
 impl From<AttendError> for Failure {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crosslens_lab::analysis::explain::{Explained, Options, Phase, Progress};
 use crosslens_lab::analysis::{Description, Existing, Fed, Pair, Recordable, Sums, Token};
 use crosslens_lab::{
-    AttendOptions, Attention, Decoding, ImportedModel, ImportedSentences, Opened, RecordOptions, Sentence, Sentences, Shard, TrainedModel,
-    WriteError, Writing, explain_recording, fit_recording,
+    AttendOptions, Attention, Choices, Decoding, ImportedModel, ImportedSentences, LanguageChoice, ONE_ALONE, Opened, RecordOptions,
+    Sentence, Sentences, Shard, TrainedModel, WriteError, Writing, explain_recording, fit_recording,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,6 +26,9 @@ pub(crate) struct Model {
     description: Arc<Description>,
 }
 
+/// Text, tokens and score of what was written.
+type Written = (String, Vec<Token>, f64);
+
 /// A source, with its target if that is known.
 type Text = (String, Option<String>);
 
@@ -43,15 +46,32 @@ const FRESH: u64 = 1000;
 #[pymethods]
 impl Model {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, self_attention: bool) -> Result<Self, Failure> {
+    #[pyo3(signature = (path, self_attention, source_language=None, target_language=None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        self_attention: bool,
+        source_language: Option<String>,
+        target_language: Option<String>,
+    ) -> Result<Self, Failure> {
         py.detach(|| {
-            let opened = match Opened::open(&path)? {
+            let languages = LanguageChoice { source: source_language, target: target_language };
+            let has_languages = languages != LanguageChoice::default();
+            let choices = Choices::from(languages);
+            let opened = match Opened::open_with(&path, &choices)? {
+                Opened::Model(_) | Opened::Recording(_) if has_languages => {
+                    return Err(Failure::open(format!(
+                        "`{}` has no languages to choose from: source_language and target_language are for multilingual models, such as \
+                         mBART, M2M100 or NLLB",
+                        path.display()
+                    )));
+                }
                 opened if !self_attention => opened,
                 Opened::Model(mut model) => {
                     model.attention = Attention::All;
                     Opened::Model(model)
                 }
-                Opened::Imported(_) => Opened::Imported(Box::new(ImportedModel::open(&path, Attention::All)?)),
+                Opened::Imported(_) => Opened::Imported(Box::new(ImportedModel::open_with(&path, &choices, Attention::All)?)),
                 Opened::Recording(_) => {
                     let path = path.display();
                     return Err(Failure::open(format!(
@@ -197,53 +217,73 @@ impl Model {
         })?
     }
 
-    /// Text, tokens and score of each translation, the best first.
-    #[pyo3(signature = (text, beams, n_best, max_tokens, length_penalty))]
+    /// What it writes for each text, the best first.
+    #[pyo3(signature = (texts, beams, n_best, max_tokens, length_penalty, progress))]
+    #[expect(clippy::too_many_arguments, reason = "all are named in Python")]
     fn translate(
         &self,
         py: Python<'_>,
-        text: &str,
+        texts: Vec<String>,
         beams: Option<usize>,
         n_best: usize,
         max_tokens: Option<usize>,
         length_penalty: Option<f64>,
-    ) -> Result<Vec<(String, Vec<Token>, f64)>, Failure> {
-        py.detach(|| match &self.opened {
-            Opened::Imported(model) => match &**model {
-                ImportedModel::Pretrained(model) => {
-                    let mut how = Decoding::of(model.model());
-                    how.rules.n_beams = beams.unwrap_or(how.rules.n_beams.max(n_best));
-                    how.rules.max_tokens = max_tokens.unwrap_or(how.rules.max_tokens);
-                    how.rules.length_penalty = length_penalty.unwrap_or(how.rules.length_penalty);
-                    how.n_best = n_best;
-                    check_beams(how.rules.n_beams, n_best)?;
-                    let written = model.translate(text, &how)?;
-                    Ok(written.into_iter().map(|written| (written.text, written.tokens, written.score)).collect())
+        progress: Option<Py<PyAny>>,
+    ) -> Result<Vec<Vec<Written>>, Failure> {
+        watched(py, progress, |tell| {
+            let total = texts.len() as u64;
+            let mut tell = |done: usize| tell("translating", done as u64, total);
+            match &self.opened {
+                Opened::Imported(model) => {
+                    let mut how = match &**model {
+                        ImportedModel::Pretrained(model) => Some(Decoding::of(model.model())),
+                        ImportedModel::Mapped(_) => None,
+                    };
+                    if let Some(how) = &mut how {
+                        how.rules.n_beams = beams.unwrap_or(how.rules.n_beams.max(n_best));
+                        how.rules.max_tokens = max_tokens.unwrap_or(how.rules.max_tokens);
+                        how.rules.length_penalty = length_penalty.unwrap_or(how.rules.length_penalty);
+                        how.n_best = n_best;
+                        check_beams(how.rules.n_beams, n_best)?;
+                    } else if beams.is_some_and(|beams| beams != 1) || n_best != 1 || length_penalty.is_some() {
+                        return Err(Failure::config(format!(
+                            "`{}` writes its likeliest word each time: beams, n_best and length_penalty search for nothing",
+                            self.path.display()
+                        )));
+                    }
+                    let mut all = Vec::with_capacity(texts.len());
+                    for text in &texts {
+                        let written = match (&**model, &how) {
+                            (ImportedModel::Pretrained(model), Some(how)) => model.translate(text, how)?,
+                            _ => vec![model.translate_greedily(text, max_tokens.unwrap_or(usize::MAX))?],
+                        };
+                        all.push(written.into_iter().map(|written| (written.text, written.tokens, written.score)).collect());
+                        tell(all.len());
+                    }
+                    Ok(all)
                 }
-                ImportedModel::Mapped(_) => Err(self.cannot_write()),
-            },
-            Opened::Model(model) => {
-                let default = Writing::default();
-                let how = Writing {
-                    beams: beams.unwrap_or(default.beams.max(n_best)),
-                    n_best,
-                    most_tokens: max_tokens.unwrap_or(default.most_tokens),
-                    length_penalty: length_penalty.unwrap_or(default.length_penalty),
-                    ..default
-                };
-                check_beams(how.beams, n_best)?;
-                write(model, text, &how)
+                Opened::Model(model) => {
+                    let default = Writing::default();
+                    let how = Writing {
+                        beams: beams.unwrap_or(default.beams.max(n_best)),
+                        n_best,
+                        most_tokens: max_tokens.unwrap_or(default.most_tokens),
+                        length_penalty: length_penalty.unwrap_or(default.length_penalty),
+                        ..default
+                    };
+                    check_beams(how.beams, n_best)?;
+                    write(model, &texts, &how, &mut tell)
+                }
+                Opened::Recording(_) => Err(Failure::open(format!(
+                    "`{}` is a recording and cannot write: translate needs the model itself",
+                    self.path.display()
+                ))),
             }
-            Opened::Recording(_) => Err(self.cannot_write()),
-        })
+        })?
     }
 }
 
 impl Model {
-    fn cannot_write(&self) -> Failure {
-        Failure::open(format!("`{}` cannot write by itself: translate needs a run or a pretrained model", self.path.display()))
-    }
-
     fn explained(
         &self,
         chosen: &Chosen,
@@ -267,12 +307,16 @@ impl Model {
             }
             Opened::Imported(model) => {
                 let sentences = chosen.of_imported(model, options.n_threads, tell)?;
-                if sentences.len() == 1 && given.is_none() {
-                    return Err(Failure::sentence(
-                        "one sentence says nothing of what a position or a token is like: give components=model.fit(corpus), or more sentences",
-                    ));
+                let is_alone = sentences.len() == 1 && given.is_none();
+                if is_alone && options.held_out {
+                    return Err(Failure::sentence("one sentence has no two halves, to fit on and to explain: give more sentences"));
                 }
-                Ok(model.explain(&sentences, given, options, control, tell)?)
+                let mut explained = model.explain(&sentences, given, options, control, tell)?;
+                if is_alone {
+                    let warning = format!("{ONE_ALONE}; more sentences, or components=model.fit(corpus=…), take them from others");
+                    explained.report.corpus.warnings.push(warning);
+                }
+                Ok(explained)
             }
             Opened::Recording(recording) => Ok(explain_recording(recording, chosen.of_recording()?, given, options, tell)?),
         }
@@ -357,19 +401,29 @@ fn own_tokens(model: &TrainedModel, words: &[String]) -> Vec<Token> {
     words.iter().filter_map(|word| model.task.target_vocabulary().token(word)).collect()
 }
 
-/// Text, tokens and score of what a run writes, the best first. A task whose sentences are all of one length has no end to search for: its
-/// network writes as many words as that, the likeliest at every step.
-fn write(model: &TrainedModel, text: &str, how: &Writing) -> Result<Vec<(String, Vec<Token>, f64)>, Failure> {
-    match model.translate(&[text.to_owned()], how, &mut |_| ()) {
+/// What a run writes for each text, the best first. A task whose sentences are all of one length has no end to search for: its network
+/// writes as many words as that, the likeliest at every step.
+fn write(model: &TrainedModel, texts: &[String], how: &Writing, tell: &mut dyn FnMut(usize)) -> Result<Vec<Vec<Written>>, Failure> {
+    match model.translate(texts, how, tell) {
         Ok(written) => {
-            let all = written.into_iter().flatten();
-            Ok(all.map(|written| (written.text, own_tokens(model, &written.tokens), written.score)).collect())
+            let of_text = |written: Vec<crosslens_lab::Written>| {
+                written.into_iter().map(|written| (written.text, own_tokens(model, &written.tokens), written.score)).collect()
+            };
+            Ok(written.into_iter().map(of_text).collect())
         }
-        Err(WriteError::NoEnd) if *how == Writing::default() => {
-            let words = own_words(model, text, how.n_threads)?;
-            Ok(vec![(words.join(" "), own_tokens(model, &words), f64::NAN)])
-        }
-        Err(error) => Err(error.into()),
+        Err(WriteError::NoEnd) if *how == Writing::default() => texts
+            .iter()
+            .enumerate()
+            .map(|(number, text)| {
+                let words = own_words(model, text, how.n_threads)?;
+                tell(number + 1);
+                Ok(vec![(words.join(" "), own_tokens(model, &words), f64::NAN)])
+            })
+            .collect(),
+        Err(error) => Err(match error.about_text().filter(|_| texts.len() > 1) {
+            Some((number, reason)) => Failure::sentence(format!("text {} of {}: {reason}", number + 1, texts.len())),
+            None => error.into(),
+        }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Options by name.
 
-use crosslens_lab::analysis::explain::{Options, Rank, Rerun};
+use crosslens_lab::analysis::explain::{Chosen, Options, Rank, Rerun};
 use crosslens_lab::analysis::{Estimator, Shrinkage};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -56,12 +56,19 @@ pub(crate) fn of(given: Option<&Bound<'_, PyDict>>) -> Result<Options, Failure> 
             }
             "samples" => options.samples = value.extract().map_err(wrong)?,
             "rank" => options.rank = rank(value.extract::<Option<String>>().map_err(wrong)?.as_deref())?,
+            "subset" => options.subsets = subsets(value.extract().map_err(wrong)?)?,
             "geometry" => options.geometry = value.extract().map_err(wrong)?,
             "n_threads" => options.n_threads = value.extract().map_err(wrong)?,
             _ => return Err(Failure::config(format!("there is no option `{name}`"))),
         }
     }
     Ok(options)
+}
+
+/// Pieces of scores that attention is rebuilt from, each written as `crosslens explain --subset` has them.
+fn subsets(names: Vec<String>) -> Result<Vec<Chosen>, Failure> {
+    let read = |name: &String| name.parse().map_err(|what: String| Failure::config(format!("`subset` is `{name}`: {what}")));
+    names.iter().map(read).collect()
 }
 
 fn rank(name: Option<&str>) -> Result<Option<Rank>, Failure> {

@@ -14,19 +14,19 @@ import crosslens
 
 GOLDEN = Path(__file__).parents[2] / "crosslens-pretrained/tests/golden"
 TOKENS = 64
+ADDED = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
 
 
 def tokenizer() -> dict[str, Any]:
     """Whole words w3 to w63, the end appended."""
     names = ["<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(3, TOKENS))]
-    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     end = {"SpecialToken": {"id": "</s>", "type_id": 0}}
     text = {name: {"Sequence": {"id": name, "type_id": 0}} for name in "AB"}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [{"id": place, "content": name, **special} for place, name in enumerate(names[:3])],
+        "added_tokens": [{"id": place, "content": name, **ADDED} for place, name in enumerate(names[:3])],
         "normalizer": None,
         "pre_tokenizer": {"type": "Whitespace"},
         "post_processor": {
@@ -83,10 +83,74 @@ def test_a_corpus_is_explained_recorded_and_fitted_in_shards(folder: Path, corpu
     assert len(heads) == len(model.sites) and all(head.label for head in heads)
 
 
+def test_one_sentence_alone_is_shown_with_a_warning(folder: Path) -> None:
+    found = crosslens.load(folder).explain("w5 w6 w7", causal=0, progress=False)
+    assert found.n_sentences == 1 and found.words(0).source == ["w5", "w6", "w7", "</s>"] and found.attentions[0].ndim == 4
+    assert any("shares and verdict say nothing" in warning and "components=" in warning for warning in found.report["corpus"]["warnings"])
+
+
+def test_several_texts_are_translated_as_each_alone(folder: Path, model: crosslens.Model) -> None:
+    told: list[tuple[str, int, int]] = []
+    pretrained = crosslens.load(folder)
+    texts = ["w5 w6 w7", "w9", "w8 w3"]
+    both = pretrained.translate(texts, max_tokens=6, progress=lambda *what: told.append(what))
+    assert both == [pretrained.translate(text, max_tokens=6) for text in texts] and told[-1] == ("translating", 3, 3)
+    assert pretrained.translate([]) == []
+    words = model.explain(n_sentences=2, causal=0, progress=False)
+    sources = [" ".join(words.words(sample).source) for sample in range(2)]
+    assert [found[0].text for found in model.translate(sources)] == [model.translate(source)[0].text for source in sources]
+
+
+def test_attention_is_rebuilt_from_a_subset_of_the_terms(folder: Path, corpus: Path) -> None:
+    found = crosslens.load(folder).explain(corpus=corpus, subset=["tt,ti", "ii"], causal=0, progress=False)
+    seen = json.dumps(found.report["sites"][0])
+    assert "tt,ti" in seen and "ii" in seen
+
+
+def test_a_multilingual_model_is_told_its_languages(tmp_path: Path) -> None:
+    for file in ("config.json", "generation_config.json", "model.safetensors"):
+        shutil.copy(GOLDEN / "m2m_100" / file, tmp_path / file)
+    names = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(4, TOKENS - 3)), "__de__", "__en__", "__fr__"]
+    added = [{**ADDED, "id": place, "content": name} for place, name in enumerate(names) if not name.startswith("w")]
+    model = {"type": "WordLevel", "vocab": {name: place for place, name in enumerate(names)}, "unk_token": "<unk>"}
+    text = {**tokenizer(), "added_tokens": added, "post_processor": None, "model": model}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(text))
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "M2M100Tokenizer"}')
+    with pytest.raises(crosslens.OpenError, match="tells 3 languages apart"):
+        crosslens.load(tmp_path)
+    with pytest.raises(crosslens.OpenError, match="fra"):
+        crosslens.load(tmp_path, source_language="en", target_language="fra")
+    for self_attention in (False, True):
+        told = crosslens.load(tmp_path, self_attention=self_attention, source_language="en", target_language="fr")
+        words = told.explain("w5 w6", "w7", causal=0, progress=False).words(0)
+        assert words.source[0] == "__en__" and "__fr__" in words.fed
+
+
+def test_a_mapped_model_translates(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    shutil.copy(root / "crates/crosslens-nets/tests/golden/imported/tiny.safetensors", tmp_path / "w.safetensors")
+    mapping = (root / "configs/import/e2k.toml").read_text()
+    mapping = mapping.replace("heads = 4", "heads = 2").replace("model-c2k.safetensors", "w.safetensors")
+    (tmp_path / "import.toml").write_text(mapping)
+    model = crosslens.load(tmp_path)
+    assert model.kind == "imported"
+    (found,) = model.translate("hello")
+    assert found.score < 0 and found.tokens and [found] == model.translate(["hello"])[0]
+    assert len(model.translate("hello", max_tokens=1)[0].tokens) == 1
+    with pytest.raises(crosslens.ConfigError, match="its likeliest word each time"):
+        model.translate("hello", beams=4)
+    with pytest.raises(crosslens.OpenError, match="tells no languages apart"):
+        crosslens.load(tmp_path, source_language="en")
+
+
 def test_what_a_folder_cannot_do_says_why(folder: Path, tmp_path: Path) -> None:
     model = crosslens.load(folder)
-    with pytest.raises(crosslens.SentenceError, match="components="):
-        model.explain("w5 w6", progress=False)
+    with pytest.raises(crosslens.SentenceError, match="no two halves"):
+        model.explain("w5 w6", held_out=True, progress=False)
+    with pytest.raises(crosslens.OpenError, match="tells no languages apart"):
+        crosslens.load(folder, target_language="fr")
+    with pytest.raises(crosslens.ConfigError, match="`subset` is `tx`"):
+        model.explain("w5 w6", subset="tx", progress=False)
     with pytest.raises(crosslens.SentenceError, match="no task"):
         model.explain(progress=False)
     with pytest.raises(crosslens.SentenceError, match="nothing.tsv"):

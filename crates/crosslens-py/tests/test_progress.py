@@ -67,13 +67,13 @@ def test_nobody_is_told_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> N
         assert tell is not None, "asked for, it is shown anywhere"
 
 
-def test_a_notebook_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    class ZMQInteractiveShell:
-        pass
-
+@pytest.mark.parametrize("has_kernel", [True, False])
+def test_a_notebook_is_told_whatever_its_shell_is_called(monkeypatch: pytest.MonkeyPatch, has_kernel: bool) -> None:
+    # Colab's shell is a class of its own, and what runs in a terminal has no kernel.
+    shell = type("Shell", (), {"kernel": object()} if has_kernel else {})
     notebook = types.ModuleType("IPython")
-    notebook.get_ipython = ZMQInteractiveShell  # type: ignore[attr-defined]
+    notebook.get_ipython = shell  # type: ignore[attr-defined]
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     with Bar(None) as tell:
-        assert tell is not None
+        assert (tell is not None) == has_kernel

@@ -23,8 +23,8 @@ N = 60
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    tests = str(Path(__file__).parent)
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": tests}})
+    paths = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
     yield
     ray.shutdown()
 
@@ -42,18 +42,21 @@ def rows() -> list[dict[str, str]]:
 
 def test_the_result_does_not_depend_on_workers_or_on_one_of_them_dying(folder: Path, tmp_path: Path) -> None:
     make, arguments = crosslens.ray._from_folder(str(folder))
-    died = tmp_path / "died"
+    row = rows()[23]["source"]
 
-    def dies_once(columns: Any) -> Any:
-        if "w5" in " ".join(columns["source"]) and not died.exists():
-            died.write_text(str(os.getpid()))
-            os.kill(os.getpid(), signal.SIGKILL)
+    def dies_in_each_pass(columns: Any) -> Any:
+        # Each pass has this row once, and once more after each death.
+        if row in columns["source"]:
+            n_seen = len(list(tmp_path.iterdir()))
+            (tmp_path / f"seen.{n_seen}").write_text(str(os.getpid()))
+            if n_seen in (0, 2):
+                os.kill(os.getpid(), signal.SIGKILL)
         return arguments(columns)
 
     dataset = ray.data.from_items(rows())
     one = crosslens.ray.explain(folder, dataset, rows=10, workers=1)
-    three = crosslens.ray.explain(make, dataset.repartition(7), arguments=dies_once, rows=10, workers=3)
-    assert died.exists(), "a worker was killed"
+    three = crosslens.ray.explain(make, dataset.repartition(7), arguments=dies_in_each_pass, rows=10, workers=3)
+    assert len(list(tmp_path.iterdir())) == 4, "a worker was killed in each pass"
     assert one.n_sentences == three.n_sentences == N
     for a, b in zip(one.shares, three.shares, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
@@ -62,6 +65,21 @@ def test_the_result_does_not_depend_on_workers_or_on_one_of_them_dying(folder: P
     alone = crosslens.torch.explain(make(), made.batches(*made.sentences(N), 16))
     for a, b in zip(one.shares, alone.shares, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_rows", [N, 10])
+def test_weights_that_differ_from_worker_to_worker_are_refused(folder: Path, n_rows: int) -> None:
+    make, arguments = crosslens.ray._from_folder(str(folder))
+
+    def unseeded() -> Any:
+        model = make()
+        model.get_encoder().layers[0].fc1.weight.data.normal_(0, 0.02)
+        return model
+
+    # Of ten rows there is one block: its second pass has another worker than the first.
+    dataset = ray.data.from_items(rows()[:n_rows])
+    with pytest.raises(crosslens.MergeError, match="the same weights in every worker"):
+        crosslens.ray.explain(unseeded, dataset, arguments=arguments, rows=10, workers=2)
 
 
 def test_halves_and_resamples_are_those_of_one_machine(folder: Path) -> None:

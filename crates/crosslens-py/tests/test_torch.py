@@ -310,6 +310,37 @@ def test_what_bertviz_draws_has_the_shape_it_asks_for() -> None:
         torch.testing.assert_close(drawn.sum(-1), torch.ones(drawn.shape[:-1]), atol=1e-5, rtol=0)
 
 
+def test_sums_of_a_model_and_of_its_fine_tune_are_not_added() -> None:
+    batch = made.batches(*made.sentences(4), 4)[0]
+
+    def sums(model: torch.nn.Module) -> crosslens.Sums:
+        with crosslens.torch.record(model) as recorder, torch.no_grad():
+            model(**batch)
+        return recorder.sums
+
+    model = made.seq2seq("bart")
+    before = sums(model)
+    assert (before + sums(model))["encoder"].n_states == 2 * before["encoder"].n_states
+    with torch.no_grad():
+        # What a fine-tune with frozen attention may change.
+        model.get_encoder().layers[0].fc1.weight[0, 0] += 0.5
+    with pytest.raises(crosslens.MergeError, match="two models"):
+        before + sums(model)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_named_and_not_taken_for_another_attention(dtype: torch.dtype) -> None:
+    model = made.seq2seq("bart")
+    with torch.no_grad():
+        # Scores of some size, as of trained models: rounding then shows.
+        for parameter in model.parameters():
+            parameter.mul_(4)
+    batches = made.batches(*made.sentences(4), 4)
+    with pytest.raises(crosslens.ExplainError, match=f"computes in {str(dtype)[6:]}.*model.float"):
+        crosslens.torch.explain(model.to(dtype), batches)
+    assert crosslens.torch.explain(model.float(), batches).n_sentences == 4
+
+
 def test_models_that_cannot_be_recorded_say_why() -> None:
     model = made.seq2seq("bart")
     batch = made.batches(*made.sentences(2), 2)[0]

@@ -1,6 +1,6 @@
 //! Lines of standard input, none of which is held in memory beyond a limit.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
 
 use crate::failure::Failure;
 
@@ -42,6 +42,13 @@ impl<R: BufRead> Lines<R> {
         }
         let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8 text".into()).hint("iconv -t UTF-8"))?;
         Ok(Some((number, text)))
+    }
+}
+
+impl<R: Read> Lines<BufReader<R>> {
+    /// Whether the next line has come already; else whoever asks for it may wait.
+    pub(crate) fn has_line(&self) -> bool {
+        self.input.buffer().contains(&b'\n')
     }
 }
 

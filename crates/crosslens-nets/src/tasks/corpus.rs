@@ -1,5 +1,6 @@
 //! Sentences of a parallel corpus: read, split into trained and held out, turned into tokens, batched by length.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crosslens_analysis::corpus::{BytesRead, CorpusError, CorpusReport, CorpusSpec, Filter, TextPair};
@@ -9,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::listed::shuffled;
 use super::preparing::Counter;
 use super::{Lengths, Listed, Preparing, Split, Stage, Task, TaskError};
-use crate::random::mix;
-use crate::text::{TextCodec, TextConfig, TextFiles, Units};
+use crate::random::{hash, mix};
+use crate::text::{TextCodec, TextConfig, TextFiles, Units, fold};
 
 /// Translation of a corpus of real sentences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,10 +23,11 @@ pub struct CorpusConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<CorpusSpec>,
     /// Source sentences kept from training, with all their translations, where there is no `dev`; fewer where those are more than 5,000
-    /// pairs, which is said. Default: 1000.
-    #[serde(default = "default_held_out")]
-    pub held_out: usize,
-    /// Pairs with more words on either side are left out, of `dev` too. Default: 30.
+    /// pairs, which is said. Default: 1000, of a corpus with fewer than 10,000 different sources a tenth of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<usize>,
+    /// Pairs with more words on either side are left out, of `dev` too; so are those with more than 64 bytes and 32 for each of these,
+    /// since some scripts have no blanks. Default: 30.
     #[serde(default = "default_max_words")]
     pub max_words: usize,
     /// Reading ends after so many pairs, of `dev` too: all of them are held in memory, about half a kilobyte each. Default: 4,000,000.
@@ -42,10 +44,6 @@ pub struct CorpusConfig {
     pub lowercase: bool,
 }
 
-fn default_held_out() -> usize {
-    1000
-}
-
 fn default_max_words() -> usize {
     30
 }
@@ -58,6 +56,12 @@ fn default_vocabulary() -> usize {
     8000
 }
 
+/// Sources held out where nothing is asked for, and what share of a small corpus.
+const USUAL_HELD_OUT: usize = 1000;
+const HELD_OUT_SHARE: usize = 10;
+/// The longest side of a pair, in bytes: of a few words, and more for each that is allowed. A text has no more tokens than bytes.
+const FEW_WORDS_BYTES: usize = 64;
+const WORD_BYTES: usize = 32;
 /// Pairs that are judged and explained by, at most: those of whole sources, so that all translations of a source are references.
 const MAX_HELD_OUT: usize = 5000;
 /// Batches that are formed together, so that sentences of like length meet.
@@ -72,7 +76,7 @@ impl CorpusConfig {
         Self {
             train,
             dev: None,
-            held_out: default_held_out(),
+            held_out: None,
             max_words: default_max_words(),
             max_pairs: default_max_pairs(),
             units: Units::default(),
@@ -85,7 +89,7 @@ impl CorpusConfig {
         for (field, value, least, most) in [
             ("vocabulary", self.vocabulary, 3, MAX_VOCABULARY),
             ("max_words", self.max_words, 1, MAX_WORDS),
-            ("held_out", self.held_out, 1, usize::MAX),
+            ("held_out", self.held_out.unwrap_or(USUAL_HELD_OUT), 1, usize::MAX),
             ("max_pairs", usize::try_from(self.max_pairs).unwrap_or(usize::MAX), 1, usize::MAX),
         ] {
             if value < least {
@@ -98,6 +102,12 @@ impl CorpusConfig {
         Ok(())
     }
 
+    /// Which pairs of a corpus are as long as those trained on.
+    pub fn filter(&self) -> Filter {
+        let max_bytes = FEW_WORDS_BYTES + WORD_BYTES * self.max_words;
+        Filter { max_words: Some(self.max_words), max_bytes: Some(max_bytes), max_pairs: Some(self.max_pairs), ..Filter::default() }
+    }
+
     /// Reads the corpus and learns its vocabularies; with `known` files of a run, those of the run are used and the corpus must be the
     /// one it began with.
     pub fn build(&self, known: Option<TextFiles>) -> Result<CorpusTask, TaskError> {
@@ -107,18 +117,23 @@ impl CorpusConfig {
     /// The same; `told` hears how far it is.
     pub fn build_watched(&self, known: Option<TextFiles>, told: &mut dyn FnMut(Preparing)) -> Result<CorpusTask, TaskError> {
         self.check()?;
-        let filter = Filter { max_words: Some(self.max_words), max_pairs: Some(self.max_pairs), ..Filter::default() };
+        let filter = self.filter();
         let (mut train, report) = read(&self.train, &filter, told)?;
         let mut reports = vec![Read { what: "training", report }];
-        let held_out = match &self.dev {
-            Some(dev) => {
+        let held_out = match (&self.dev, &known) {
+            (Some(dev), _) => {
                 let (mut pairs, report) = read(dev, &filter, told)?;
                 reports.push(Read { what: "dev", report });
-                let first = of_whole_sources(&pairs, pairs.iter().map(|(source, _)| source.as_str()), usize::MAX);
+                let sources: Vec<&str> = pairs.iter().map(|(source, _)| source.as_str()).collect();
+                let first = of_whole_sources(&sources, sources.iter().copied(), usize::MAX);
                 pairs.retain(|(source, _)| first.contains(source));
                 pairs
             }
-            None => self.take_held_out(&mut train)?,
+            (None, Some(known)) => {
+                let kept: HashSet<&str> = known.held_out.iter().map(|(source, _)| source.as_str()).collect();
+                train.extract_if(.., |(source, _)| kept.contains(source.as_str())).collect()
+            }
+            (None, None) => self.take_held_out(&mut train)?,
         };
         let (n_pairs, digest) = (train.len() as u64, digest(&train));
         let became = Some(reports.iter().map(|read| (read.what.to_owned(), json_of(&read.report))).collect());
@@ -152,29 +167,39 @@ impl CorpusConfig {
         Ok(CorpusTask { files, listed, config: self.clone(), reports: Vec::new() })
     }
 
-    /// Takes the pairs of some sources, chosen by their text alone, so that no source is on both sides.
+    /// Takes the pairs of some sources, chosen by their text alone as it is trained on, so that no source is on both sides, with other
+    /// capitals neither where these become small letters.
     fn take_held_out(&self, train: &mut Vec<(String, String)>) -> Result<Vec<(String, String)>, TaskError> {
-        let mut ranked: Vec<(u64, &str)> = train.iter().map(|(source, _)| (hash(source), source.as_str())).collect();
+        let sources: Vec<Cow<'_, str>> = train.iter().map(|(source, _)| fold(source, self.lowercase)).collect();
+        let mut ranked: Vec<(u64, &str)> = sources.iter().map(|source| (hash(source), source.as_ref())).collect();
         ranked.sort_unstable();
         ranked.dedup();
-        if ranked.len() <= self.held_out {
+        let n_held_out = self.n_held_out(ranked.len());
+        if ranked.len() <= n_held_out {
             let what = format!(
-                "`{}` has {} different sources and {} are to be held out; set task.held_out to fewer",
+                "`{}` has {} different sources and {n_held_out} are to be held out; {}",
                 self.train,
                 ranked.len(),
-                self.held_out
+                if self.held_out.is_some() { "set task.held_out to fewer" } else { "give a larger corpus, or task.dev to judge by" }
             );
             return Err(TaskError::Corpus { what });
         }
-        let chosen = of_whole_sources(train, ranked.iter().map(|&(_, source)| source), self.held_out);
-        Ok(train.extract_if(.., |(source, _)| chosen.contains(source)).collect())
+        let chosen = of_whole_sources(&sources, ranked.iter().map(|&(_, source)| source), n_held_out);
+        let lowercase = self.lowercase;
+        Ok(train.extract_if(.., |(source, _)| chosen.contains(fold(source, lowercase).as_ref())).collect())
+    }
+
+    /// How many of so many sources are to be held out.
+    fn n_held_out(&self, n_sources: usize) -> usize {
+        self.held_out.unwrap_or_else(|| USUAL_HELD_OUT.min(n_sources / HELD_OUT_SHARE).max(1))
     }
 }
 
-/// The first different ones of these sources, at most so many, whose pairs all together are at most [`MAX_HELD_OUT`]; one at least.
-fn of_whole_sources<'a>(pairs: &[(String, String)], sources: impl Iterator<Item = &'a str>, most: usize) -> HashSet<String> {
+/// The first different ones of these sources, at most so many, whose pairs all together are at most [`MAX_HELD_OUT`]; one at least. `all`
+/// has the source of every pair.
+fn of_whole_sources<'a>(all: &[impl AsRef<str>], sources: impl Iterator<Item = &'a str>, most: usize) -> HashSet<String> {
     let mut n_pairs: HashMap<&str, usize> = HashMap::new();
-    pairs.iter().for_each(|(source, _)| *n_pairs.entry(source).or_default() += 1);
+    all.iter().for_each(|source| *n_pairs.entry(source.as_ref()).or_default() += 1);
     let (mut chosen, mut n_chosen) = (HashSet::new(), 0);
     for source in sources {
         if chosen.contains(source) {
@@ -228,11 +253,6 @@ fn encode(codec: &TextCodec, pairs: &[(String, String)], told: &mut dyn FnMut(Pr
 
 fn listed(codec: &TextCodec, train: Vec<Pair>, test: Vec<Pair>) -> Result<Listed, TaskError> {
     Listed::new(codec.source_vocabulary().clone(), codec.target_vocabulary().clone(), train, test)
-}
-
-/// 64 bits of a text, the same on every machine.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(mix(text.len() as u64), |hash, byte| mix(hash ^ u64::from(byte)))
 }
 
 fn digest(pairs: &[(String, String)]) -> String {
@@ -305,14 +325,20 @@ impl Task for CorpusTask {
             }
         }
         let held_out = &self.files.held_out;
-        let n_sources = held_out.iter().map(|(source, _)| source).collect::<HashSet<_>>().len();
+        let n_sources = held_out.iter().map(|(source, _)| fold(source, self.config.lowercase)).collect::<HashSet<_>>().len();
         let n_read = self.reports.iter().find(|read| read.what == "dev").map(|read| read.report.kept());
         match n_read {
             Some(n_read) if n_read > held_out.len() as u64 => {
                 notes.push(format!("dev: the first {n_sources} sources are judged by, {} pairs of {n_read}", held_out.len()));
             }
-            None if !self.reports.is_empty() && n_sources < self.config.held_out => {
-                let (asked, n_pairs) = (self.config.held_out, held_out.len());
+            None if !self.reports.is_empty() && self.config.held_out.is_none() && n_sources < USUAL_HELD_OUT => {
+                let n_pairs = held_out.len();
+                notes.push(format!(
+                    "held out: {n_sources} sources, {n_pairs} pairs; task.held_out says how many, at most {MAX_HELD_OUT} pairs are"
+                ));
+            }
+            None if !self.reports.is_empty() && self.config.held_out.is_some_and(|asked| n_sources < asked) => {
+                let (asked, n_pairs) = (self.config.held_out.unwrap_or_default(), held_out.len());
                 notes.push(format!("held out: {n_sources} sources of {asked} asked for, {n_pairs} pairs; at most {MAX_HELD_OUT} are"));
             }
             _ => {}
@@ -332,7 +358,7 @@ mod tests {
         let line =
             |number: usize| format!("{}end\t{}fin\n", "a b ".repeat(number % 7 + 1), format!("x{} ", number % 50).repeat(number % 5 + 1));
         std::fs::write(&path, (0..n).map(line).collect::<String>()).expect("a file");
-        CorpusConfig { held_out: 5, ..CorpusConfig::of(CorpusSpec::Tsv(path)) }
+        CorpusConfig { held_out: Some(5), ..CorpusConfig::of(CorpusSpec::Tsv(path)) }
     }
 
     #[test]
@@ -341,7 +367,7 @@ mod tests {
         let path = folder.path().join("pairs.tsv");
         let lines: String = (0..200).map(|number| format!("source {}\ttarget {number}\n", number % 40)).collect();
         std::fs::write(&path, lines).expect("a file");
-        let task = CorpusConfig { held_out: 5, ..CorpusConfig::of(CorpusSpec::Tsv(path)) }.build(None).expect("it is sound");
+        let task = CorpusConfig { held_out: Some(5), ..CorpusConfig::of(CorpusSpec::Tsv(path)) }.build(None).expect("it is sound");
         let held: HashSet<&String> = task.files.held_out.iter().map(|(source, _)| source).collect();
         assert_eq!((held.len(), task.files.held_out.len(), task.n_pairs()), (5, 25, 175));
         let held: HashSet<Vec<u32>> = (0..25).map(|index| task.pair(Split::Test, 0, index).source).collect();
@@ -357,7 +383,7 @@ mod tests {
         let line = |number: usize| format!("source {}\ttarget {number}\n", number % 1200);
         std::fs::write(&path, (0..12_000).map(line).collect::<String>()).expect("a file");
         let spec = CorpusSpec::Tsv(path);
-        let held_out = CorpusConfig { held_out: 1000, ..CorpusConfig::of(spec.clone()) };
+        let held_out = CorpusConfig { held_out: Some(1000), ..CorpusConfig::of(spec.clone()) };
         let dev = CorpusConfig { dev: Some(spec.clone()), ..CorpusConfig::of(spec.clone()) };
         for (config, n_train, says) in [
             (held_out, 7000, "held out: 500 sources of 1000 asked for, 5000 pairs; at most 5000 are"),
@@ -371,7 +397,7 @@ mod tests {
             assert!(task.notes().iter().any(|note| note == says), "{:?}", task.notes());
             config.build(Some(task.files)).expect("the same corpus goes on");
         }
-        let few = CorpusConfig { max_pairs: 100, held_out: 5, ..CorpusConfig::of(spec) }.build(None).expect("it is sound");
+        let few = CorpusConfig { max_pairs: 100, held_out: Some(5), ..CorpusConfig::of(spec) }.build(None).expect("it is sound");
         assert_eq!(few.n_pairs(), 95);
         let says = "training: reading ended after 100 pairs; task.max_pairs takes more";
         assert!(few.notes().iter().any(|note| note == says), "{:?}", few.notes());
@@ -406,7 +432,7 @@ mod tests {
             format!("s{number} {}\tt{number} {}\n", "a ".repeat(3 + n), "b ".repeat(2 + n + longer))
         };
         std::fs::write(&path, (0..1100).map(line).collect::<String>()).expect("a file");
-        let task = CorpusConfig { held_out: 76, ..CorpusConfig::of(CorpusSpec::Tsv(path)) }.build(None).expect("it is sound");
+        let task = CorpusConfig { held_out: Some(76), ..CorpusConfig::of(CorpusSpec::Tsv(path)) }.build(None).expect("it is sound");
         assert_eq!(task.n_pairs(), POOL_BATCHES * BATCH as u64);
 
         /// Share of source and target places that a padded batch would waste.
@@ -438,6 +464,55 @@ mod tests {
             pairs
         };
         assert_eq!(in_order(batches.concat()), in_order(drawn), "each comes once");
+    }
+
+    /// A tenth of 40 sources is 4, of 9 none, so 1.
+    #[test]
+    fn a_tenth_of_a_small_corpus_is_held_out_and_it_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (n_sources, n_held_out) in [(40, 4), (9, 1)] {
+            let path = folder.path().join("pairs.tsv");
+            std::fs::write(&path, (0..n_sources).map(|number| format!("source {number}\ttarget\n")).collect::<String>()).expect("a file");
+            let task = CorpusConfig::of(CorpusSpec::Tsv(path)).build(None).expect("it is sound");
+            assert_eq!(task.files.held_out.len(), n_held_out);
+            let says = format!("held out: {n_held_out} sources, {n_held_out} pairs; ");
+            assert!(task.notes().iter().any(|note| note.starts_with(&says)), "{:?}", task.notes());
+        }
+    }
+
+    /// Where capitals become small letters, `Source 3` and `source 3` are one source: kept from training together. A run that began when
+    /// they were two goes on with the sentences it has kept.
+    #[test]
+    fn sources_that_differ_in_capitals_are_on_one_side() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pairs.tsv");
+        let line = |number: usize| format!("{}ource {}\ttarget {number}\n", if number.is_multiple_of(2) { 's' } else { 'S' }, number / 2);
+        std::fs::write(&path, (0..200).map(line).collect::<String>()).expect("a file");
+        let config = CorpusConfig { lowercase: true, held_out: Some(20), ..CorpusConfig::of(CorpusSpec::Tsv(path)) };
+        let task = config.build(None).expect("it is sound");
+        let held_out: HashSet<String> = task.files.held_out.iter().map(|(source, _)| source.to_lowercase()).collect();
+        assert_eq!((held_out.len(), task.files.held_out.len(), task.n_pairs()), (20, 40, 160));
+
+        let mut before = task.files.clone();
+        let (mut train, _) = read(&config.train, &config.filter(), &mut |_| ()).expect("it is sound");
+        before.held_out = train.split_off(180);
+        (before.n_pairs, before.digest) = (180, digest(&train));
+        assert_eq!(config.build(Some(before)).expect("it goes on").files.held_out.len(), 20);
+    }
+
+    /// 60 kB without a blank are one word and as many pieces as letters.
+    #[test]
+    fn a_line_without_blanks_that_is_too_long_is_left_out_with_its_number() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for units in Units::ALL {
+            let short = corpus(folder.path(), 60);
+            let CorpusSpec::Tsv(path) = &short.train else { panic!("a file of lines") };
+            let lines = std::fs::read_to_string(path).expect("lines");
+            std::fs::write(path, format!("{}\tlong\n{lines}", "猫が好き。".repeat(4000))).expect("a file");
+            let task = CorpusConfig { units, ..short }.build(None).expect("it is sound");
+            assert!(task.max_lengths().source < 40, "{units:?}: {:?}", task.max_lengths());
+            assert!(task.notes().iter().any(|note| note.contains("1 too long (line 1)")), "{:?}", task.notes());
+        }
     }
 
     #[test]
@@ -477,8 +552,12 @@ mod tests {
         std::fs::write(&path, "one side\n\n").expect("a file");
         let message = CorpusConfig::of(CorpusSpec::Tsv(path)).build(None).expect_err("no pair").to_string();
         assert!(message.contains("none.tsv"), "{message}");
-        let message = CorpusConfig { held_out: 1000, ..corpus(folder.path(), 20) }.build(None).expect_err("too few").to_string();
-        assert!(message.contains("task.held_out"), "{message}");
+        let message = CorpusConfig { held_out: Some(1000), ..corpus(folder.path(), 20) }.build(None).expect_err("too few").to_string();
+        assert!(message.contains("7 different sources and 1000 are to be held out; set task.held_out to fewer"), "{message}");
+        let path = folder.path().join("one.tsv");
+        std::fs::write(&path, "one\tun\n").expect("a file");
+        let message = CorpusConfig::of(CorpusSpec::Tsv(path)).build(None).expect_err("too few").to_string();
+        assert!(message.contains("1 different sources and 1 are to be held out; give a larger corpus"), "{message}");
         assert!(CorpusConfig { vocabulary: 0, ..corpus(folder.path(), 20) }.build(None).is_err());
     }
 }

@@ -144,6 +144,36 @@ impl TextCodec {
         Ok(encoding.get_ids().iter().filter_map(|&id| tokenizer.id_to_token(id)).collect())
     }
 
+    /// For each piece of a source line, and for its end, what it is copied as: the whole word it belongs to, as it stands in the line.
+    pub fn copied(&self, text: &str) -> Result<Vec<String>, TextError> {
+        let text = fold(text, self.config.lowercase);
+        let mut copied = match &self.tokenizer {
+            None => words::split(&text),
+            Some(tokenizer) => {
+                let chunks: Vec<&str> = text.split_whitespace().collect();
+                let begins: Vec<usize> = std::iter::once(0)
+                    .chain(chunks.iter().scan(0, |end, chunk| {
+                        *end += chunk.chars().count() + 1;
+                        Some(*end)
+                    }))
+                    .collect();
+                let failed = |error: tokenizers::Error| TextError::Tokenizer { reason: error.to_string() };
+                let encoding = tokenizer.encode_char_offsets(chunks.join(" "), false).map_err(failed)?;
+                let places = encoding.get_word_ids().iter().zip(encoding.get_offsets());
+                let word = |(chunk, &(begin, _)): (&Option<u32>, &(usize, usize))| {
+                    let chunk = chunk.map_or(0, |chunk| chunk as usize).min(chunks.len().saturating_sub(1));
+                    // The blank before a word is of its first piece.
+                    let letter = begin.saturating_sub(begins[chunk]);
+                    let word = chunks.get(chunk).and_then(|chunk| word_at(chunk, letter)).unwrap_or_else(|| UNKNOWN_WORD.to_owned());
+                    format!("{BLANK}{word}")
+                };
+                places.map(word).collect()
+            }
+        };
+        copied.push(END_WORD.to_owned());
+        Ok(copied)
+    }
+
     /// A line from words or pieces of the target; the end word and what follows it are left out.
     pub fn join<'a>(&self, pieces: impl IntoIterator<Item = &'a str>) -> String {
         let pieces = pieces.into_iter().take_while(|&piece| piece != END_WORD);
@@ -180,11 +210,21 @@ impl TextCodec {
     }
 }
 
+/// Which of the words of a text without blanks has its letter of this number.
+fn word_at(chunk: &str, letter: usize) -> Option<String> {
+    let mut end = 0;
+    words::split(chunk).into_iter().find(|word| {
+        end += word.chars().count();
+        letter < end
+    })
+}
+
 fn empty() -> Vocabulary {
     Vocabulary::new([UNKNOWN_WORD, END_WORD]).expect("two words")
 }
 
-fn fold(text: &str, lowercase: bool) -> Cow<'_, str> {
+/// A text as it is trained on.
+pub(crate) fn fold(text: &str, lowercase: bool) -> Cow<'_, str> {
     if lowercase { Cow::Owned(text.to_lowercase()) } else { Cow::Borrowed(text) }
 }
 
@@ -236,6 +276,28 @@ mod tests {
                 let n_words = codec.word_of(&encoded.pieces).last().map(|&word| word + 1);
                 let expected = if units == Units::Words { words::split(&source).len() } else { source.split_whitespace().count() };
                 assert_eq!(n_words, Some(expected + 1), "{units:?}: {encoded:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_is_copied_as_its_whole_word() {
+        for units in Units::ALL {
+            let codec = TextCodec::learn(TextConfig { units, vocabulary: 60, lowercase: false }, &pairs(), &mut |_| ()).expect("it learns");
+            for (text, words) in [
+                ("The cat  eats.", &["The", "cat", "eats", "."][..]),
+                ("Žižek's cat (Ω) sat", &["Žižek'", "s", "cat", "(", "Ω", ")", "sat"]),
+            ] {
+                let (copied, pieces) = (codec.copied(text).expect("it has words"), codec.encode_source(text).expect("it has words").pieces);
+                assert_eq!(copied.len(), pieces.len(), "{units:?}: {copied:?} for {pieces:?}");
+                let mut seen: Vec<&str> = copied.iter().map(|word| word.trim_start_matches(BLANK)).collect();
+                seen.dedup();
+                assert_eq!(seen.pop(), Some(END_WORD));
+                // A piece may hold a word and the full stop after it.
+                let places: Vec<Option<usize>> = seen.iter().map(|word| words.iter().position(|other| other == word)).collect();
+                assert!(places.is_sorted() && places.iter().all(Option::is_some), "{units:?}: {seen:?} of {pieces:?}");
+                assert!(units != Units::Words || seen == words, "{seen:?}");
+                assert!(["cat", words[0]].iter().all(|word| seen.contains(word)), "{units:?}: {seen:?} of {pieces:?}");
             }
         }
     }

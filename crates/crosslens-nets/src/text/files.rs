@@ -5,10 +5,12 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crosslens_analysis::Vocabulary;
 use serde::{Deserialize, Serialize};
 use tokenizers::Tokenizer;
 
 use super::{TextCodec, TextConfig, TextError, Units};
+use crate::random::{hash, mix};
 use crate::train::Vocabularies;
 
 const SETTINGS_FILE: &str = "text.json";
@@ -32,6 +34,9 @@ struct Settings {
     /// Pairs trained on, and a digest of them: another corpus is another run.
     pairs: u64,
     digest: String,
+    /// A digest of the words in `vocab.json`; older runs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<String>,
 }
 
 /// What is kept of a corpus.
@@ -76,6 +81,7 @@ impl TextFiles {
             pieces: self.codec.tokenizer().map(n_pieces),
             pairs: self.n_pairs,
             digest: self.digest.clone(),
+            words: Some(digest_of(self.codec.source_vocabulary(), self.codec.target_vocabulary())),
         };
         files.push((SETTINGS_FILE, serde_json::to_vec_pretty(&settings).expect("settings are plain values")));
         Ok(files)
@@ -93,6 +99,10 @@ impl TextFiles {
                 let what = format!("its {side} words do not begin with `<unk>` and end with `<eos>`");
                 return Err(bad(&folder.join("vocab.json"), what));
             }
+        }
+        if settings.words.as_ref().is_some_and(|digest| *digest != digest_of(&words.source, &words.target)) {
+            let what = "it has other words than the network was trained with: it is of another run; put the run's own back, or train again";
+            return Err(bad(&folder.join("vocab.json"), what.into()));
         }
         let tokenizer = match settings.text.units {
             Units::Words => None,
@@ -133,6 +143,12 @@ fn check_pieces(tokenizer: &Tokenizer, expected: Option<usize>, words: &Vocabula
         }
     }
     Ok(())
+}
+
+/// 64 bits of all words of both sides, in their order.
+fn digest_of(source: &Vocabulary, target: &Vocabulary) -> String {
+    let words = |vocabulary: &Vocabulary| vocabulary.words().iter().fold(0, |total, word| mix(total ^ hash(word)));
+    format!("{:016x}", mix(words(source)).wrapping_add(words(target)))
 }
 
 fn n_pieces(tokenizer: &Tokenizer) -> usize {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use codec::fold;
 pub use codec::{Encoded, TextCodec};
 pub use files::{HELD_OUT_FILE, TextFiles};
 

@@ -31,7 +31,7 @@ fn config(corpus: CorpusSpec, units: Units, training: TrainingConfig) -> RunConf
     RunConfig {
         seed: 3,
         version: None,
-        task: TaskConfig::Corpus(CorpusConfig { held_out: 8, units, vocabulary: 60, ..CorpusConfig::of(corpus) }),
+        task: TaskConfig::Corpus(CorpusConfig { held_out: Some(8), units, vocabulary: 60, ..CorpusConfig::of(corpus) }),
         network: NetworkConfig { hidden: 24, inputs: Inputs::Embedding { size: 16 }, ..NetworkConfig::of(Family::Luong) },
         training: TrainingConfig { batch: 8, evaluate_samples: 8, evaluate_feeding: Feeding::Forced, learning_rate: 1e-2, ..training },
         optimizer: OptimizerConfig::default(),
@@ -205,6 +205,14 @@ fn another_vocabulary_a_missing_file_and_a_changed_corpus_are_refused() {
     let words = std::fs::read_to_string(run.join("vocab.json")).expect("words");
     std::fs::write(run.join("vocab.json"), words.replacen("<unk>", "<unknown>", 1)).expect("a file");
     assert!(refusal().contains("vocab.json"), "{}", refusal());
+    // As many words, of another run: the network would read them as its own.
+    std::fs::write(run.join("vocab.json"), words.replacen("\"chat\"", "\"tahc\"", 1)).expect("a file");
+    assert!(words.contains("\"chat\"") && refusal().contains("vocab.json") && refusal().contains("other words"), "{}", refusal());
+    let settings = std::fs::read_to_string(run.join("text.json")).expect("settings");
+    let older: String = settings.lines().filter(|line| !line.contains("\"words\": \"")).collect::<Vec<_>>().join("\n");
+    std::fs::write(run.join("text.json"), older.replace("\",\n}", "\"\n}")).expect("a file");
+    Run::prepare_again(config.clone(), RunFolder::at(&run)).map(|_| ()).expect("older runs did not keep what their words were");
+    std::fs::write(run.join("text.json"), settings).expect("a file");
     std::fs::write(run.join("vocab.json"), words).expect("a file");
 
     let CorpusSpec::Tsv(path) = corpus(folder.path()) else { panic!("a file of lines") };

@@ -19,6 +19,7 @@ from ._arrays import Doubles, Floats
 from ._components import Path
 from ._native import ExplainError, FileError
 from ._numbers import whole
+from ._progress import in_notebook
 
 Kind: TypeAlias = Literal["cross", "encoder-self", "decoder-self"]
 Table: TypeAlias = "dict[str, list[Any]]"
@@ -274,7 +275,7 @@ class Explanation:
 
     def show(self, path: Path | None = None) -> None:
         """Shows it in the notebook cell, or in a browser; the page is written to `path`, or else to a temporary file."""
-        if path is None and _in_notebook():
+        if path is None and in_notebook():
             from IPython.display import display
 
             display(self)  # type: ignore[no-untyped-call, unused-ignore]
@@ -324,14 +325,6 @@ def _pieces(found: Any, additive: bool) -> list[tuple[str | None, str | None, fl
         query = [(name, None, share) for name, share in zip(names, found["query"], strict=True)]
         return query + [(None, name, share) for name, share in zip(names, found["key"], strict=True)]
     return [(names[row], names[column], found[row][column]) for row in range(3) for column in range(3)]
-
-
-def _in_notebook() -> bool:
-    import sys
-
-    shell = sys.modules.get("IPython")
-    kernel = shell.get_ipython() if shell is not None else None
-    return kernel is not None and kernel.__class__.__name__ == "ZMQInteractiveShell"
 
 
 def _from_bytes(report: bytes, samples: bytes) -> Explanation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, overload
 
 from . import _native
 from ._components import Estimator, Path, Shrinkage, Sums
@@ -27,13 +27,16 @@ class Translation:
     """Log probability, by length; NaN for a run whose sentences are all of one length, since nothing is searched for."""
 
 
-def load(path: Path, *, self_attention: bool = False) -> Model:
+def load(
+    path: Path, *, self_attention: bool = False, source_language: str | None = None, target_language: str | None = None
+) -> Model:
     """Opens the folder of a run, a Hugging Face folder (Marian, BART, T5 and their kin), or a recording.
 
     With `self_attention`, heads of an encoder and a decoder that look at themselves are explained too, of a pretrained model or a Transformer
-    trained here; other networks have none, and a recording has what was recorded.
+    trained here; other networks have none, and a recording has what was recorded. A multilingual model reads `source_language` and writes
+    `target_language`, as it names them (`en_XX` of mBART, `en` of M2M100, `eng_Latn` of NLLB), or what its files say.
     """
-    return Model(_native.Model(path, self_attention))
+    return Model(_native.Model(path, self_attention, source_language, target_language))
 
 
 class Model:
@@ -77,6 +80,7 @@ class Model:
         samples: int = 8,
         rank: Literal["drift", "coverage", "entropy", "loss"] | None = None,
         geometry: bool = False,
+        subset: str | Sequence[str] = (),
         n_threads: int = 0,
         progress: Progress = None,
     ) -> Explanation:
@@ -85,7 +89,9 @@ class Model:
         These are `src` (with `tgt`, or else what the model writes by itself), the lines of `corpus`, or the model's own: a run draws
         `n_sentences` fresh ones of its task, 1000 unless given, a recording has its own; of any other the first `n_sentences` are taken, all
         unless given. `components` are sums to fit from (`Model.fit`) instead of those of the sentences explained. The options are those of
-        `crosslens explain`; `causal` sentences are run again with attention changed.
+        `crosslens explain`; `causal` sentences are run again with attention changed, and attention is rebuilt from each `subset` of the
+        pieces of scores, such as `"tt,ti"`. One sentence alone, of a model that has no task, shows attention and scores, but not what they
+        are made of: a warning in the report says so.
         """
         n_sentences, seed = whole_or_none("n_sentences", n_sentences), whole("seed", seed)
         options: dict[str, object] = {
@@ -100,6 +106,7 @@ class Model:
             "samples": samples,
             "rank": rank,
             "geometry": geometry,
+            "subset": [subset] if isinstance(subset, str) else list(subset),
             "n_threads": n_threads,
         }
         with Bar(progress) as tell:
@@ -174,6 +181,7 @@ class Model:
             self._native.record(path, _pairs(src, tgt), corpus, n_sentences, seed, kept, overwrite, n_threads, tell)
         return load(path)
 
+    @overload
     def translate(
         self,
         text: str,
@@ -182,12 +190,40 @@ class Model:
         n_best: int = 1,
         max_tokens: int | None = None,
         length_penalty: float | None = None,
-    ) -> list[Translation]:
-        """What it writes for a text, the best first; options that are not given are those in the model's files, of a run those of
-        `crosslens translate`.
+        progress: Progress = None,
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(
+        self,
+        text: list[str] | tuple[str, ...],
+        *,
+        beams: int | None = None,
+        n_best: int = 1,
+        max_tokens: int | None = None,
+        length_penalty: float | None = None,
+        progress: Progress = None,
+    ) -> list[list[Translation]]: ...
+
+    def translate(
+        self,
+        text: str | list[str] | tuple[str, ...],
+        *,
+        beams: int | None = None,
+        n_best: int = 1,
+        max_tokens: int | None = None,
+        length_penalty: float | None = None,
+        progress: Progress = None,
+    ) -> list[Translation] | list[list[Translation]]:
+        """What it writes for a text, the best first, or for each of several; options that are not given are those in the model's files, of a
+        run those of `crosslens translate`.
         """
         beams, n_best, max_tokens = whole_or_none("beams", beams, 1), whole("n_best", n_best, 1), whole_or_none("max_tokens", max_tokens, 1)
-        return [Translation(*found) for found in self._native.translate(text, beams, n_best, max_tokens, length_penalty)]
+        texts = [text] if isinstance(text, str) else list(text)
+        with Bar(False if isinstance(text, str) and progress is None else progress) as tell:
+            written = self._native.translate(texts, beams, n_best, max_tokens, length_penalty, tell)
+        found = [[Translation(*one) for one in of_text] for of_text in written]
+        return found[0] if isinstance(text, str) else found
 
     def __repr__(self) -> str:
         return f"Model({self.kind}: {self.description})"

@@ -104,7 +104,9 @@ class Explanation:
 
 @final
 class Model:
-    def __new__(cls, path: _Path, self_attention: bool) -> Model: ...
+    def __new__(
+        cls, path: _Path, self_attention: bool, source_language: str | None = None, target_language: str | None = None
+    ) -> Model: ...
     @property
     def kind(self) -> str: ...
     @property
@@ -146,8 +148,14 @@ class Model:
         progress: _Tell,
     ) -> None: ...
     def translate(
-        self, text: str, beams: int | None, n_best: int, max_tokens: int | None, length_penalty: float | None
-    ) -> list[tuple[str, list[int], float]]: ...
+        self,
+        texts: list[str],
+        beams: int | None,
+        n_best: int,
+        max_tokens: int | None,
+        length_penalty: float | None,
+        progress: _Tell,
+    ) -> list[list[tuple[str, list[int], float]]]: ...
 
 @final
 class Description:
@@ -209,9 +217,12 @@ class Writer:
 
 def conclude(first: First, second: Second, components: ModelSums | None = None, source: str = "") -> Explanation: ...
 def train(
-    what: str,
+    what: str | None,
     out: _Path,
+    corpus: _Options,
     arch: str | None,
+    cell: str | None,
+    score: str | None,
     seed: int | None,
     steps: int | None,
     record_every: int | None,
@@ -221,4 +232,6 @@ def train(
     callback: Callable[[str], bool | None] | None,
     progress: _Tell,
 ) -> str: ...
-def reproduce(out: _Path, claims: list[str], seeds: int, quick: bool, n_threads: int, progress: _Tell) -> str: ...
+def reproduce(
+    out: _Path, claims: list[str], seeds: int, quick: bool, corpus: str | None, n_threads: int, progress: _Tell
+) -> str: ...

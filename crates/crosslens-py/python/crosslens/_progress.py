@@ -58,6 +58,10 @@ def _tqdm(what: str, total: int) -> Any:
 def _is_watched() -> bool:
     if sys.stderr is not None and sys.stderr.isatty():
         return True
+    return in_notebook()
+
+
+def in_notebook() -> bool:
+    """Whether a kernel runs this, and pages can be shown: of Jupyter, VS Code, Colab or another."""
     shell = sys.modules.get("IPython")
-    kernel = shell.get_ipython() if shell is not None else None
-    return kernel is not None and kernel.__class__.__name__ == "ZMQInteractiveShell"
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")

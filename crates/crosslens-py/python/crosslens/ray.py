@@ -17,7 +17,7 @@ import ray.data
 
 from . import _native
 from ._explanation import Explanation
-from ._native import ArrayError
+from ._native import ArrayError, MergeError
 from ._options import NOT_SPREAD, refuse
 
 __all__ = ["explain"]
@@ -82,9 +82,10 @@ def explain(
         lambda worker, block, number: worker.shares.remote(described, summed, block, number),
         lambda *pair: _merge_second.remote(described, *pair),
     )
-    description, how = _rebuilt(ray.get(described))
-    totals = _native.First.from_parts(description, how, *ray.get(summed))
-    return Explanation(_native.conclude(totals, _native.Second.from_json(description, how, ray.get(split)), None, "a dataset on Ray"))
+    found = ray.get(described)
+    description, how = _rebuilt(found)
+    second = _native.Second.from_json(description, how, ray.get(split))
+    return Explanation(_native.conclude(_first_of(found, ray.get(summed)), second, None, "a dataset on Ray"))
 
 
 def _reduced(dataset: ray.data.Dataset, rows: int, workers: list[Any], run: Callable[[Any, Any, int], Any], merge: Callable[..., Any]) -> Any:
@@ -151,13 +152,15 @@ class _Worker:
         recorder = self._ready()
         with recorder._from(number):
             self._run(block)
-        return recorder._described() if is_asked else None, recorder._parts()
+        described = recorder._described()
+        return described if is_asked else None, (_hash_of(described), *recorder._parts())
 
     def shares(self, described: Any, summed: Any, block: Any, number: int) -> str:
         """The share totals of the same block, under the sums of all."""
-        if self._first is None:
-            self._first = _native.First.from_parts(*_rebuilt(described), *summed)
         recorder = self._ready()
+        if self._first is None:
+            _compare(_hash_of(described), recorder._hash())
+            self._first = _first_of(described, summed)
         with recorder._second_of(self._first, number):
             self._run(block)
         return str(recorder._second_json())
@@ -203,12 +206,33 @@ def _rebuilt(described: Any) -> tuple[_native.Description, dict[str, Any]]:
     return description, options
 
 
+def _hash_of(described: Any) -> str:
+    """The hash of a model that was described."""
+    calls, _ = described
+    return str(calls[0][1][1])
+
+
+def _compare(one: str, other: str) -> None:
+    """Refuses blocks of two models."""
+    if one != other:
+        raise MergeError(
+            f"workers ran two models, {one} and {other}: what makes the model must give it the same weights in every worker, from a file or "
+            "after torch.manual_seed"
+        )
+
+
+def _first_of(described: Any, totals: Any) -> _native.First:
+    """Totals of the first pass, which must be of the model that was described."""
+    model_hash, *parts = totals
+    _compare(_hash_of(described), model_hash)
+    return _native.First.from_parts(*_rebuilt(described), *parts)
+
+
 @ray.remote
-def _merge_first(described: Any, left: Any, right: Any) -> tuple[bytes, bytes | None, str]:
-    description, options = _rebuilt(described)
-    merged = _native.First.from_parts(description, options, *left)
-    merged.merge(_native.First.from_parts(description, options, *right))
-    return merged.parts()
+def _merge_first(described: Any, left: Any, right: Any) -> tuple[str, bytes, bytes | None, str]:
+    merged = _first_of(described, left)
+    merged.merge(_first_of(described, right))
+    return _hash_of(described), *merged.parts()
 
 
 @ray.remote

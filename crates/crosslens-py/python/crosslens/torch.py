@@ -548,11 +548,11 @@ class Recorder:
             )
 
     def _hash(self) -> str:
+        """Of all weights, one at a time: states are made by all of them, not by those of attention alone."""
         digest = hashlib.sha256()
-        for attention in self._attentions:
-            for weight, _ in attention.maps():
-                digest.update(attention.name.encode())
-                digest.update(_numpy(weight).tobytes())
+        for name, tensor in (*self._model.named_parameters(), *self._model.named_buffers()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
         return digest.hexdigest()[:16]
 
     def _gathered(self, batch: Batch, sides: Mapping[str, _Side], made: Any) -> dict[str, Any]:
@@ -722,6 +722,13 @@ def _check(attention: _Attention, sides: Mapping[str, _Side]) -> None:
 
 
 def _refused(attention: _Attention, difference: float) -> ExplainError:
+    seen = attention.seen
+    halves = [x.dtype for x in (seen.weights, seen.context, seen.query, seen.key) if x is not None and x.element_size() == 2]
+    if halves:
+        return ExplainError(
+            f"module `{attention.name}` ({type(attention.module).__name__}) computes in {str(halves[0]).removeprefix('torch.')}, which rounds its "
+            f"attention: computed again it differs by {difference:.2g}, more than {TOLERANCE:g}. model.float() first, outside of autocast"
+        )
     return ExplainError(
         f"module `{attention.name}` ({type(attention.module).__name__}) attends otherwise than by a softmax of products of its query and key maps: "
         f"computed again from these its attention differs by {difference:.2g}, more than {TOLERANCE:g}. Rotary, sparse and windowed attention, and "

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use crosslens_lab::analysis::Pair;
-use crosslens_lab::analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, Filter, TextPair};
+use crosslens_lab::analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, TextPair};
 use crosslens_lab::network::{Engine, Feeding, Outcome};
 use crosslens_lab::tasks::{CorpusConfig, TaskConfig};
 use crosslens_lab::text::TextFiles;
@@ -140,8 +140,7 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
 /// The pairs of a corpus that are as long as those trained on, and what became of its lines.
 fn read_corpus(spec: &CorpusSpec, config: &CorpusConfig) -> Result<(Vec<(String, String)>, CorpusReport), Failure> {
     let failed = |error: CorpusError| Failure::of(&error);
-    let filter = Filter { max_words: Some(config.max_words), max_pairs: Some(config.max_pairs), ..Filter::default() };
-    let reader = spec.open(&filter).map_err(failed)?;
+    let reader = spec.open(&config.filter()).map_err(failed)?;
     let mut bar = CorpusBar::new(Style::Auto);
     let (pairs, report) = reader.read_all(&mut |bytes| bar.show_bytes(bytes)).map_err(failed)?;
     Ok((pairs.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect(), report))

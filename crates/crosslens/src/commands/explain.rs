@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use crosslens_lab::analysis::explain::{Chosen, Explained, OWN_AVERAGES, Options, Rank, Rerun, Streamed, Totals};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
-use crosslens_lab::{Attention, Choices, ImportedModel, Opened, Sentences, TrainedModel, explain_recording};
+use crosslens_lab::{Attention, Choices, ImportedModel, ONE_ALONE, Opened, Sentences, TrainedModel, explain_recording};
 
 use super::languages::Reading;
 use super::memory::state_for_imported;
@@ -271,14 +271,10 @@ fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Exp
     bar.aside(|| state_for_imported(model, &sentences, &options));
     let mut explained = model.explain(&sentences, given.as_deref(), &options, control, &mut show)?;
     if sentences.len() == 1 && given.is_none() {
-        explained.report.corpus.warnings.push(ONE_ALONE.into());
+        explained.report.corpus.warnings.push(format!("{ONE_ALONE}; --corpus FILE or --components takes them from other sentences"));
     }
     Ok((explained, model.description().clone()))
 }
-
-/// What one sentence tells, where nothing says what positions and tokens are like elsewhere.
-const ONE_ALONE: &str = "one sentence shows attention and scores, but not what they are made of: its positions and tokens explain all of \
-                         it, so shares and verdict say nothing; --corpus FILE or --components takes them from other sentences";
 
 /// The sentences for a model that has no task to draw them from.
 pub(crate) fn corpus_of_imported<'a>(corpus: Option<&'a Path>, model: &Path, command: &str) -> Result<&'a Path, Failure> {

@@ -1,12 +1,13 @@
 use std::path::{Path, PathBuf};
 
+use crosslens_lab::analysis::Existing;
 use crosslens_lab::analysis::corpus::CorpusSpec;
 use crosslens_lab::network::{Cell, Family, NetworkConfig, Score};
-use crosslens_lab::recipes::{TASKS, corpus_config, corpus_defaults, default_config, is_shipped, with_family};
-use crosslens_lab::tasks::{CorpusConfig, TaskConfig};
+use crosslens_lab::recipes::{TASKS, default_config, is_shipped, with_family};
+use crosslens_lab::tasks::TaskConfig;
 use crosslens_lab::text::Units;
-use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Schedule, Trained, read_config};
-use crosslens_lab::train_recorded;
+use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Trained, read_config};
+use crosslens_lab::{CorpusWishes, FolderTaken, MissingPart, check_parts, folder_of_new_run, train_recorded};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -26,9 +27,12 @@ pub(crate) struct Arguments {
     /// those installed.
     #[arg(long, value_name = "CORPUS", conflicts_with = "resume")]
     corpus: Option<CorpusSpec>,
-    /// With --corpus: judge on this one. Default: 1000 sentences kept from the corpus.
+    /// With --corpus: judge on this one. Default: sentences kept from the corpus.
     #[arg(long, value_name = "CORPUS", requires = "corpus")]
     dev: Option<CorpusSpec>,
+    /// With --corpus and without --dev: keep so many source sentences from training, to judge on. Default: 1000, of a small corpus a tenth.
+    #[arg(long, value_name = "N", requires = "corpus", conflicts_with = "dev")]
+    held_out: Option<usize>,
     /// With --corpus: leave out pairs with more words on a side. Default: 12.
     #[arg(long, value_name = "N", requires = "corpus")]
     max_words: Option<usize>,
@@ -195,20 +199,16 @@ fn choose_corpus(corpus: &CorpusSpec, arguments: &Arguments) -> Result<Choice, F
         let message = format!("`{what}` and --corpus {corpus} are two things to learn");
         return Err(Failure::usage(message).hint("one of them; a run.toml names its corpus in [task]"));
     }
-    let defaults = corpus_defaults(corpus.clone());
-    let corpus = CorpusConfig {
+    let wishes = CorpusWishes {
         dev: arguments.dev.clone(),
-        max_words: arguments.max_words.unwrap_or(defaults.max_words),
-        max_pairs: arguments.max_pairs.unwrap_or(defaults.max_pairs),
-        units: arguments.units.unwrap_or(defaults.units),
-        vocabulary: arguments.vocabulary.unwrap_or(defaults.vocabulary),
-        lowercase: defaults.lowercase && !arguments.keep_case,
-        ..defaults
+        held_out: arguments.held_out,
+        max_words: arguments.max_words,
+        max_pairs: arguments.max_pairs,
+        units: arguments.units,
+        vocabulary: arguments.vocabulary,
+        keep_case: arguments.keep_case,
     };
-    let mut config = corpus_config(arguments.arch.unwrap_or(Family::Bahdanau), corpus);
-    if let (Some(steps), Schedule::Cosine { over, .. }) = (arguments.steps, &mut config.training.schedule) {
-        *over = steps;
-    }
+    let mut config = wishes.run(corpus.clone(), arguments.arch.unwrap_or(Family::Bahdanau), arguments.steps);
     override_config(&mut config, arguments)?;
     config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     Ok(Choice { name: format!("corpus-{}", config.network.family.name()), config, file: None })
@@ -225,7 +225,7 @@ fn unknown_task(what: &str) -> Failure {
 fn override_config(config: &mut RunConfig, arguments: &Arguments) -> Result<(), Failure> {
     let NetworkConfig { cell, score, family, .. } = &mut config.network;
     *family = arguments.arch.unwrap_or(*family);
-    check_options(*family, arguments)?;
+    check_parts(*family, arguments.cell, arguments.score).map_err(refused_part)?;
     *cell = arguments.cell.unwrap_or(*cell);
     *score = arguments.score.or(*score);
     config.seed = arguments.seed.unwrap_or(config.seed);
@@ -234,21 +234,9 @@ fn override_config(config: &mut RunConfig, arguments: &Arguments) -> Result<(), 
     Ok(())
 }
 
-/// Refuses options of parts that a family does not have, whatever they say; a value it cannot have is refused with the configuration.
-fn check_options(family: Family, arguments: &Arguments) -> Result<(), Failure> {
-    let cell = arguments.cell.map(|cell| format!("--cell {}", cell.name()));
-    let score = arguments.score.map(|score| format!("--score {}", score.name()));
-    let (option, reason, others) = match (family, cell, score) {
-        (Family::Transformer, Some(cell), _) => (cell, "they have no recurrence", "aed, ao, bahdanau, luong or ved has cells"),
-        (Family::Transformer, None, Some(score)) => {
-            (score, "their scores are always of learned queries and keys", "aed, ao, bahdanau or luong has a score to choose")
-        }
-        (Family::Ved, _, Some(score)) => (score, "they have no attention", "aed, ao, bahdanau or luong has a score to choose"),
-        _ => return Ok(()),
-    };
-    let name = option.split(' ').next().unwrap_or_default();
-    let message = format!("{} networks cannot have {option}: {reason}", family.name());
-    Err(Failure::refused(message).hint(format!("leave {name} out; --arch {others}")))
+fn refused_part(MissingPart { family, part, value, reason, others }: MissingPart) -> Failure {
+    let message = format!("{} networks cannot have --{part} {value}: {reason}", family.name());
+    Failure::refused(message).hint(format!("leave --{part} out; --arch {others}"))
 }
 
 /// The folder asked for, if nothing would be lost, or a new one.
@@ -258,23 +246,14 @@ fn new_folder(name: &str, arguments: &Arguments) -> Result<RunFolder, Failure> {
         let free = (1..).map(numbered).find(|path| !Path::new(path).exists()).expect("there are more numbers than folders");
         return Ok(RunFolder::at(free));
     };
-    let folder = RunFolder::at(out);
-    let shown = out.display();
-    if folder.holds_run() {
-        if arguments.overwrite {
-            return Ok(folder);
-        }
-        let message = format!("`{shown}` already holds a run");
-        return Err(Failure::refused(message).hint(format!("crosslens train {shown} --resume, or --overwrite, or another --out")));
-    }
-    if out.is_file() {
-        return Err(Failure::refused(format!("`{shown}` is a file, a run needs a folder")).hint("another --out"));
-    }
-    if folder.is_empty() {
-        Ok(folder)
-    } else {
-        Err(Failure::refused(format!("`{shown}` is not empty and holds no run")).hint("another --out"))
-    }
+    let existing = if arguments.overwrite { Existing::Replace } else { Existing::Refuse };
+    folder_of_new_run(out, existing).map_err(|taken| {
+        let hint = match &taken {
+            FolderTaken::ByRun { path } => format!("crosslens train {} --resume, or --overwrite, or another --out", path.display()),
+            _ => "another --out".to_owned(),
+        };
+        Failure::of(&taken).hint(hint)
+    })
 }
 
 fn style(arguments: &Arguments) -> Style {

@@ -1,5 +1,7 @@
 //! `translate` with a network trained here.
 
+use std::io::BufReader;
+
 use crosslens_lab::{TrainedModel, Writing, Written, save_attention};
 use serde_json::json;
 
@@ -8,11 +10,14 @@ use crate::failure::Failure;
 use crate::progress::SentenceBar;
 use crate::{input, output};
 
-/// Lines written at a time, and where all their attention is kept.
+/// Most lines written at a time, and where all their attention is kept. Fewer where no more have come, so that nobody waits for an answer
+/// until others have asked.
 const LINES: usize = 2048;
 const ATTENDED_LINES: usize = 32;
 /// A longer line is no sentence.
 const MAX_LINE_BYTES: usize = 64 << 10;
+/// Of standard input, what is read at once where so much is there: some thousand lines.
+const READ_BYTES: usize = 1 << 20;
 /// Attention is kept in memory until all texts are written; no more of it.
 const MAX_ATTENTION_BYTES: usize = 4 << 30;
 
@@ -31,13 +36,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Some(text) if text != "-" => translate(&model, &[text.to_owned()], &how, arguments, None, &mut kept)?,
         _ => {
-            let mut input = input::Lines::of(std::io::stdin().lock(), MAX_LINE_BYTES);
+            let stdin = BufReader::with_capacity(READ_BYTES, std::io::stdin().lock());
+            let mut input = input::Lines::of(stdin, MAX_LINE_BYTES);
             let at_once = if arguments.attention.is_some() { ATTENDED_LINES } else { LINES };
             let mut lines = Vec::with_capacity(at_once);
             let mut first = 0;
             while let Some((number, line)) = input.next_line()? {
                 lines.push(line);
-                if lines.len() == at_once {
+                if lines.len() == at_once || !input.has_line() {
                     translate(&model, &lines, &how, arguments, Some(first), &mut kept)?;
                     first = number;
                     lines.clear();

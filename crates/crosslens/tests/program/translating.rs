@@ -1,7 +1,7 @@
 //! Networks for text: trained on a corpus, judged, translated with, aligned by, explained.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -143,6 +143,33 @@ fn attention_of_every_text_is_kept_and_words_without_a_name_are_taken_over() {
         let best = (0..source.len() - 1).fold(0, |best, step| if row[step] > row[best] { step } else { best });
         assert_eq!(replaced, if plain == "<unk>" { source[best] } else { plain.as_str() }, "{row:?}");
     }
+}
+
+/// A person who types, or a program that asks one thing at a time, is answered before the next line comes.
+#[test]
+fn a_line_is_answered_before_the_next_one_comes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..60).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    fs::write(folder.join("pairs.tsv"), lines).expect("a file");
+    succeed(folder, &["train", "--corpus", "pairs.tsv", "--units", "words", "--steps", "1", "--out", "run", "--quiet"]);
+    let mut child = crosslens(folder, &["translate", "run", "-", "--max-tokens", "3", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let (mut asks, answers) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let mut answers = BufReader::new(answers).lines();
+    for (asked, n_answers) in [("word 1\n", 1), ("word 2\nword 3 and\n", 2), ("word 4\n", 1)] {
+        asks.write_all(asked.as_bytes()).expect("it listens");
+        for line in asked.lines().take(n_answers) {
+            let answer = answers.next().expect("an answer while the pipe is open").expect("text");
+            let answer: Value = serde_json::from_str(&answer).expect("JSON");
+            assert_eq!(answer["source"], line);
+        }
+    }
+    drop(asks);
+    assert!(answers.next().is_none() && child.wait().expect("it ends").success());
 }
 
 /// Lines that cannot be translated are named, blank ones counted among them, and none is read to an end that it does not have.
@@ -354,7 +381,11 @@ fn every_kind_of_corpus_is_trained_on() {
     // By its option too, with the shipped configuration.
     let mut shipped = crosslens(folder, &["train", "--corpus", "gettext:qq_TEST", "--steps", "1", "--out", "shipped"]);
     let seen = shown(&shipped.env("TEXTDOMAINDIR", folder.join("locale")).output().expect("the program starts"));
-    assert!(seen.contains("task.held_out"), "30 sources are too few for the shipped configuration: {seen}");
+    assert!(seen.starts_with("exit 0") && seen.contains("held out: 3 sources, 3 pairs; "), "a tenth of 30 sources: {seen}");
+    let seen = shown(&run(folder, &["train", "--corpus", "pairs.po", "--steps", "1", "--held-out", "7", "--out", "seven"]));
+    assert!(seen.starts_with("exit 0") && seen.contains(": 23 pairs, "), "{seen}");
+    let seen = shown(&run(folder, &["train", "--corpus", "pairs.po", "--held-out", "30", "--out", "none"]));
+    assert!(seen.starts_with("exit 1") && seen.contains("30 different sources and 30 are to be held out; set task.held_out"), "{seen}");
 }
 
 /// A compiled catalogue, as GNU gettext lays it out: a header of seven numbers, two tables of lengths and places, and the texts.
@@ -474,7 +505,7 @@ fn what_is_no_corpus_is_refused_with_its_reason() {
         (&["train", "--corpus", "one.tsv"], 1, "one.tsv"),
         (&["train", "--corpus", "empty.tsv"], 1, "empty.tsv"),
         (&["train", "--corpus", "gettext:zz"], 1, "zz"),
-        (&["train", "--corpus", "bad.tsv"], 1, "held_out"),
+        (&["train", "--corpus", "bad.tsv"], 1, "1 are to be held out"),
         (&["train", "--dev", "one.tsv"], 2, "--corpus"),
         (&["train", "--corpus", "a,b,c"], 2, "a.en,b.fr"),
         (&["translate", "nowhere", "text"], 1, "nowhere"),
