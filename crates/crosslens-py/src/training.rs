@@ -6,7 +6,7 @@ use crosslens_lab::analysis::Existing;
 use crosslens_lab::analysis::corpus::{CorpusSpec, CorpusSpecError};
 use crosslens_lab::network::{Cell, Family, Score};
 use crosslens_lab::recipes::{TASKS, default_config, with_family};
-use crosslens_lab::reproduce::{ReproduceError, ReproduceOptions, Scale, Work, reproduce as test_claims};
+use crosslens_lab::reproduce::{OnCorpus, ReproduceError, ReproduceOptions, Scale, Work, reproduce as test_claims};
 use crosslens_lab::tasks::Preparing;
 use crosslens_lab::text::Units;
 use crosslens_lab::train::{Ending, Event, Run, RunConfig, RunFolder, Wish, read_config};
@@ -212,7 +212,7 @@ pub(crate) fn reproduce(
     progress: Option<Py<PyAny>>,
 ) -> Result<String, Failure> {
     let scale = if quick { Scale::Quick } else { Scale::Full };
-    let corpus = corpus.map(spec).transpose()?;
+    let corpus = corpus.map(spec).transpose()?.map(|spec| OnCorpus { spec, steps: OnCorpus::STEPS });
     let options = ReproduceOptions { claims, seeds, scale, corpus, out, n_threads };
     let mut observer = Observing { watch: Watch::new(progress), callback: None, failure: None };
     let (mut number, mut of) = (0, 0);
