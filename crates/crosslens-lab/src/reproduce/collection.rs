@@ -9,7 +9,7 @@ use crosslens_nets::train::{Ending, Event, Run, RunConfig, RunFolder, Wish};
 use serde::{Serialize, Serializer};
 
 use super::claim::{Head, lower};
-use super::study::{Study, StudyError, StudyOptions, TEXT_GATE};
+use super::study::{Study, StudyError, StudyOptions, TEXT_GATE, TEXT_WORDS};
 use super::{Gate, OnCorpus, ReproduceError, ReproduceOptions, Scale, Specimen, Watch};
 use crate::{TrainedModel, recorder};
 
@@ -111,7 +111,8 @@ impl Entry {
         match (self.gate, self.gained_by_attention) {
             (Gate::Attention, Some(gained)) => {
                 let percent = (1000.0 * gained).round() / 10.0 + 0.0;
-                format!("attention adds {percent:.1} % of the words, {:.0} % are asked for", 100.0 * TEXT_GATE)
+                let [right, asked, gain] = [self.word_accuracy, TEXT_WORDS, TEXT_GATE].map(|share| 100.0 * share);
+                format!("attention adds {percent:.1} % of the words, of {gain:.0} %, and {right:.1} % are right, {asked:.0} % are asked for")
             }
             _ => format!("{:.1} % of phrases right", 100.0 * self.phrase_accuracy),
         }
@@ -467,7 +468,7 @@ mod tests {
             rebuilt.expect("it was run").word_accuracy = uniform;
             study.passes(Gate::Attention)
         };
-        assert!(with(0.40, 0.30) && !with(0.40, 0.36) && !with(0.40, 0.45) && !with(f64::NAN, 0.1));
+        assert!(with(0.40, 0.30) && !with(0.40, 0.36) && !with(0.40, 0.45) && !with(0.20, 0.1) && !with(f64::NAN, 0.1));
         assert!(!study.passes(Gate::Phrases) && study.passes(Gate::Open));
         study.report.unchanged = None;
         assert!(!study.passes(Gate::Attention), "not run is not passed");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Bound, ClaimOutcome, Entry, Gate, Proof, Reproduction, Role, TEXT_GATE};
+use super::{Bound, ClaimOutcome, Entry, Gate, Proof, Reproduction, Role, TEXT_GATE, TEXT_WORDS};
 
 /// When and where the claims were tested.
 #[derive(Clone, Debug)]
@@ -46,9 +46,9 @@ pub fn markdown(reproduction: &Reproduction, circumstances: &Circumstances) -> S
         reproduction.of
     ));
     if reproduction.networks.iter().any(|entry| entry.gate == Gate::Attention) {
-        let share = 100.0 * TEXT_GATE;
+        let [right, gain] = [TEXT_WORDS, TEXT_GATE].map(|share| 100.0 * share);
         line(format!(
-            "Real sentences have no one translation: a network of them must get {share:.0} % of the words right beyond those that uniform attention leaves right.\n"
+            "Real sentences have no one translation: a network of them must get {right:.0} % of the words right, and {gain:.0} % beyond those that uniform attention leaves right.\n"
         ));
     }
     line("| claim | | rests on | found, mean ± deviation | asked for | holds |".into());

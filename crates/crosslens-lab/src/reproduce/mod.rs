@@ -32,7 +32,7 @@ pub use looks::{Displacement, Follows, Looks};
 pub use markdown::{Circumstances, asked, found, markdown, number};
 pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
 pub use specimens::{Gate, OnCorpus, SPECIMENS, Scale, Specimen};
-pub use study::{GATE, Notes, Study, StudyError, StudyOptions, StudySamples, TEXT_GATE};
+pub use study::{GATE, Notes, Study, StudyError, StudyOptions, StudySamples, TEXT_GATE, TEXT_WORDS};
 pub use together::Together;
 
 use crate::cost::cost;

@@ -24,8 +24,8 @@ pub enum Scale {
 pub enum Gate {
     /// Write the share [`GATE`](super::GATE) of all sentences as they should be, free-running.
     Phrases,
-    /// Get the share [`TEXT_GATE`](super::TEXT_GATE) of all words right beyond those that uniform attention leaves right: real sentences
-    /// have no one translation, but a network that learnt to translate them needs to look.
+    /// Get the share [`TEXT_WORDS`](super::TEXT_WORDS) of all words right, and [`TEXT_GATE`](super::TEXT_GATE) beyond those that uniform
+    /// attention leaves right: real sentences have no one translation, but a network that learnt to translate them needs to look.
     Attention,
     /// Nothing: it is there to be compared with.
     Open,

@@ -29,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, features
+from PIL import Image, ImageOps, features
 from safetensors.numpy import save_file
 from transformers import AutoImageProcessor
 
@@ -192,7 +192,8 @@ def main():
     for path in sorted(FOLDER.iterdir()):
         if path.name == "strokes.png":
             continue  # large, and known by what it is resized to
-        arrays[f"rgb.{path.name}"] = np.array(Image.open(path).convert("RGB"))
+        # Upright, as load_image of transformers has them.
+        arrays[f"rgb.{path.name}"] = np.array(ImageOps.exif_transpose(Image.open(path)).convert("RGB"))
     for name, targets in TARGETS.items():
         picture = Image.open(FOLDER / name).convert("RGB")
         for filter in FILTERS:

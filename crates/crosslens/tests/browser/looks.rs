@@ -79,7 +79,7 @@ fn the_figure_of_a_long_sentence_is_small() {
         "(async () => {{ const figure = new DOMParser().parseFromString({text}, 'image/svg+xml'); const cells = figure.querySelector('image'); \
          const picture = new Image(); picture.src = cells.getAttribute('href'); await picture.decode(); \
          const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [picture.width, picture.height]; \
-         const pen = canvas.getContext('2d'); pen.drawImage(picture, 0, 0); const at = (x, y) => [...pen.getImageData(x, y, 1, 1).data.slice(0, 3)]; \
+         const pen = canvas.getContext('2d', {{ willReadFrequently: true }}); pen.drawImage(picture, 0, 0); const at = (x, y) => [...pen.getImageData(x, y, 1, 1).data.slice(0, 3)]; \
          return {{ whole: figure.querySelector('parsererror') === null, size: [picture.width, picture.height], \
          wide: cells.getAttribute('width') / cells.getAttribute('height'), corners: [at(0, 0), at(1999, 499)] }}; }})()"
     ));

@@ -9,7 +9,7 @@ use crosslens_lab::analysis::figure::{Colours, Theme};
 use serde_json::{Value, json};
 
 use super::chromium::Browser;
-use super::common::{crosslens, succeed};
+use super::common::{TINY, crosslens, succeed};
 use super::pages::tiny;
 
 /// A server that ends with the test.
@@ -249,11 +249,12 @@ fn a_report_that_failed_is_not_compared_with() {
     let folder = tempfile::tempdir().expect("a folder");
     tiny(folder.path());
     succeed(folder.path(), &["explain", "run", "--samples", "50", "--causal", "0", "--save", "one.json", "--json"]);
-    std::fs::write(folder.path().join("run/timeline.json"), "no timeline").expect("writable");
-    let serving = Serving::start(folder.path(), &["one.json", "run", "--sentences", "50"]);
+    succeed(folder.path(), &["train", TINY, "--out", "broken", "--quiet"]);
+    std::fs::write(folder.path().join("broken/timeline.json"), "no timeline").expect("writable");
+    let serving = Serving::start(folder.path(), &["one.json", "broken", "--sentences", "50"]);
     browser.window(1280, 1000, "light");
     browser.visit(&format!("{}#view=compare", serving.url));
-    browser.wait("document.querySelector('.nothing')?.textContent === '`run` cannot be shown: the terminal of the server says why'");
+    browser.wait("document.querySelector('.nothing')?.textContent === '`broken` cannot be shown: the terminal of the server says why'");
     browser.names_everything("a comparison with what cannot be shown");
     browser.picture("serve-compare-failed");
     compare_with(&mut browser, 0);

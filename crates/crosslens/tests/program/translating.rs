@@ -83,11 +83,12 @@ fn a_corpus_is_learnt_translated_judged_aligned_and_explained() {
     assert_eq!(judged["sources"], 10);
     assert!(judged["bleu_signature"].as_str().is_some_and(|signature| signature.contains("case:lc|eff:no|tok:13a")), "{judged}");
 
-    // The row that writes `bouc` looks at `goat`, which stands one word before: adjectives change places.
+    // Rows that write what changes from sentence to sentence look at it, `bouc` one word further on, since adjectives change places. What is
+    // always the same need not be looked at.
     fs::write(folder.join("two.tsv"), "the wolf eats the big goat .\tle loup mange le bouc grand .\n").expect("a file");
     let aligned = json(folder, &["align", "run", "--corpus", "two.tsv", "--json"]);
     let links = aligned["links"][0].as_str().expect("links");
-    assert!(links.contains("5-4") && links.contains("4-5"), "{links}");
+    assert!(["1-1", "2-2", "5-4"].iter().all(|link| links.split(' ').any(|found| found == *link)), "{links}");
 
     let report = explain(folder, &["run", "--samples", "10", "--causal", "0"]);
     assert_eq!(report["sites"][0]["map"], "additive");
@@ -332,7 +333,7 @@ fn every_architecture_is_trained_on_a_corpus_and_on_the_grammar() {
         let [on_corpus, on_grammar] = ["corpus", "grammar"].map(|what| format!("{what}-{family}"));
         let arguments = ["train", "--corpus", "pairs.tsv", "--units", "words", "--arch", family, "--steps", "2", "--out", &on_corpus];
         let trained = shown(&succeed(folder, &arguments));
-        assert!(trained.contains(": 100 pairs, "), "{family}: {trained}");
+        assert!(trained.contains(": 990 pairs, "), "{family}: {trained}");
         let resolved = fs::read_to_string(folder.join(&on_corpus).join("run.toml")).expect("run.toml");
         assert!(resolved.contains(&format!("family = \"{family}\"")), "{resolved}");
         let metrics = fs::read_to_string(folder.join(&on_corpus).join("metrics.jsonl")).expect("metrics");
