@@ -198,8 +198,7 @@ fn a_given_caption_follows_the_start_token_of_blip() {
         "type": "TemplateProcessing", "single": [piece("<pad>"), text, piece("</s>")], "pair": [piece("<pad>"), text, piece("</s>")],
         "special_tokens": { "<pad>": special("<pad>", 1), "</s>": special("</s>", 2) }
     });
-    for (model, size, fed) in
-        [("blip", [24, 24], json!(["<s>", "w5", "w6"])), ("vit-trocr", [16, 24], json!(["<s>", "<pad>", "w5", "w6"]))]
+    for (model, size, fed) in [("blip", [24, 24], json!(["<s>", "w5", "w6"])), ("vit-trocr", [16, 24], json!(["<s>", "<pad>", "w5", "w6"]))]
     {
         add(folder.path(), model, size, &tokenizer);
         succeed(folder.path(), &["attend", model, "--source", "one.png", "--target", "w5 w6", "-o", "x.json"]);
