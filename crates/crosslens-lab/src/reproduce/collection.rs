@@ -113,7 +113,8 @@ impl Entry {
                 let percent = (1000.0 * gained).round() / 10.0 + 0.0;
                 let [right, asked, gain] = [self.word_accuracy, TEXT_WORDS, TEXT_GATE].map(|share| 100.0 * share);
                 format!(
-                    "attention adds {percent:.1} % of the words, of {gain:.0} %, and {right:.1} % are right, {asked:.0} % are asked for"
+                    "attention adds {percent:.1} % of the words where {gain:.0} % are asked for, \
+                     and {right:.1} % are right where {asked:.0} % are asked for"
                 )
             }
             _ => format!("{:.1} % of phrases right", 100.0 * self.phrase_accuracy),
