@@ -112,7 +112,7 @@ pub(super) const FORCING_ATTENTION: Claim = Claim {
     id: "forcing-attention",
     sentence: "With Adam's usual ε, teacher forcing makes attention need more than position: rebuilt from position alone it loses words that a free-running network keeps.",
     origin: Origin::New(
-        "two by two with `optimiser`; an independent prototype found 89 % of words and 9 % of phrases against all; until seeds 211 to 213 a part of `forcing`, whose sentence does not say it",
+        "two by two with `optimiser`; an independent prototype found 89 % of the words and 9 % of the phrases right where free-running it had all; on seeds 211 to 213 it was a part of `forcing`, whose sentence does not say it, and did not hold",
     ),
     proof: Proof::Causal,
     networks: LEVERS,

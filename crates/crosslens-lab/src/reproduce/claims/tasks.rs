@@ -171,7 +171,7 @@ pub(super) const TRANSLATION: Claim = Claim {
     id: "translation",
     sentence: "From one-to-one over eSCAN to translation shares move away from the temporal term.",
     origin: Origin::Restated(
-        "on a miniature English–French grammar, or with --corpus on real sentences, where a quarter of the words must be right and a twentieth of them by attention",
+        "on a miniature English–French grammar, or with --corpus on real sentences, where a quarter of the words must be right, and a twentieth more than with uniform attention",
     ),
     proof: Proof::Causal,
     networks: &["copy-aed", "escan-aed", "translation-aed"],
@@ -324,7 +324,7 @@ pub(super) const OFF_DIAGONAL_AED: Claim = Claim {
     id: "off-diagonal-aed",
     sentence: "What moves a sentence's attention off its average are `and` and `left` before it; an encoder-decoder knows them by its residual.",
     origin: Origin::Restated(
-        "as correlations over single steps: exact alignment with the grammar is not found, states remember. What input and residual could both add is input's; where the residual comes first is reported",
+        "as correlations over single steps: exact alignment with the grammar is not found, states remember. What input and residual could both add is input's; where the residual comes first is reported. The words lost without the residual take the place of those won by input, which the sentence does not name",
     ),
     proof: Proof::Causal,
     networks: &["escan-and-aed"],
@@ -368,7 +368,7 @@ pub(super) const OFF_DIAGONAL_AO: Claim = Claim {
     id: "off-diagonal-ao",
     sentence: "An attention-only network leaves the diagonal at `left` by its input components.",
     origin: Origin::Restated(
-        "on the small eSCAN, the one it can learn: it sees the step and the word before, not how far it has drifted. `left` moves a word by one place: what input adds is judged by the weight of that place. Before, on seeds 211 to 213, it was by the centre of attention, which little weight far away moves as much; that is reported",
+        "on the small eSCAN, the one it can learn: it sees the step and the word before, not how far it has drifted. `left` moves a word by one place: what input adds is judged by the weight of that place, which must rise by what the words right must (.75 less .60). On seeds 211 to 213 it was judged by the centre of attention, which little weight far away moves as much; that is reported",
     ),
     proof: Proof::Causal,
     networks: &["escan-small-ao"],
