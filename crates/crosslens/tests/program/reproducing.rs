@@ -169,15 +169,26 @@ fn the_demo_tells_its_story_and_finds_it_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = succeed(folder.path(), &[]);
     let text = shown(&first);
-    for part in [
-        "AED on one-to-one: 100 % of phrases right",
-        "VED on short one-to-one",
-        ": positional",
-        "look at them: crosslens-demo/report.html",
-        "next:",
+    // One line a network, each right on nearly every phrase, with its shares and its verdict.
+    let story = String::from_utf8_lossy(&first.stdout);
+    for (network, found) in [
+        ("AED on one-to-one", "positional"),
+        ("AO on one-to-one", "scores are"),
+        ("VED on short one-to-one", "no attention"),
+        ("Bahdanau on eSCAN", "scores are"),
+        ("Luong on eSCAN", "scores are"),
+        ("AED on eSCAN", "scores are"),
+        ("AO on the small eSCAN", "scores are"),
     ] {
+        let lines: Vec<&str> = story.lines().filter(|line| line.trim_start().starts_with(&format!("{network}: "))).collect();
+        let [line] = lines[..] else { panic!("not one line of {network} in\n{story}") };
+        assert!(line.contains(found) && (line.contains(" 100 % of phrases right") || line.contains(" 99 % of phrases right")), "{line}");
+    }
+    for part in ["look at them: crosslens-demo/report.html", "next:"] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
+    let page = std::fs::read_to_string(folder.path().join("crosslens-demo/report.html")).expect("the page");
+    assert!((0..7).all(|report| page.contains(&format!("id=\"crosslens-report-{report}\""))), "a network is missing on the page");
     let again = succeed(folder.path(), &[]);
     assert_eq!(first.stdout, again.stdout);
     assert!(shown(&again).contains("found in crosslens-demo"), "{}", shown(&again));
