@@ -13,7 +13,7 @@ const ORIGINS = {
   untested: "not tested here",
 };
 const PROOFS = {
-  causal: "Networks were run with something changed",
+  causal: "Networks were run with something changed, the decoder reading what it writes itself",
   method: "No network was changed, since it is about how things are measured",
   states: "No network was changed, since it is about what states are like",
 };

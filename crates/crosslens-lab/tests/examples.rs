@@ -2,15 +2,15 @@
 
 use std::error::Error;
 
-#[path = "../examples/attend_by_position.rs"]
+#[path = "../../../examples/attend_by_position.rs"]
 mod attend_by_position;
-#[path = "../examples/change_attention.rs"]
+#[path = "../../../examples/change_attention.rs"]
 mod change_attention;
-#[path = "../examples/explain_a_recording.rs"]
+#[path = "../../../examples/explain_a_recording.rs"]
 mod explain_a_recording;
-#[path = "../examples/sum_in_parts.rs"]
+#[path = "../../../examples/sum_in_parts.rs"]
 mod sum_in_parts;
-#[path = "../examples/watch_attention_form.rs"]
+#[path = "../../../examples/watch_attention_form.rs"]
 mod watch_attention_form;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -44,11 +44,11 @@ fn attention_is_watched_as_it_forms() -> Outcome {
 #[test]
 fn examples_are_short_and_say_what_to_expect() {
     let files = [
-        include_str!("../examples/attend_by_position.rs"),
-        include_str!("../examples/change_attention.rs"),
-        include_str!("../examples/explain_a_recording.rs"),
-        include_str!("../examples/sum_in_parts.rs"),
-        include_str!("../examples/watch_attention_form.rs"),
+        include_str!("../../../examples/attend_by_position.rs"),
+        include_str!("../../../examples/change_attention.rs"),
+        include_str!("../../../examples/explain_a_recording.rs"),
+        include_str!("../../../examples/sum_in_parts.rs"),
+        include_str!("../../../examples/watch_attention_form.rs"),
     ];
     for text in files {
         let first = text.lines().next().unwrap_or_default();

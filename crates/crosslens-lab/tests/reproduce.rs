@@ -2,27 +2,33 @@
 
 use std::path::Path;
 
-use crosslens_lab::TrainedModel;
 use crosslens_lab::analysis::{Pair, Vocabulary};
 use crosslens_lab::reproduce::{
     Bound, CLAIMS, Evidence, Gate, Proof, ReproduceOptions, SPECIMENS, Scale, SeedOutcome, Specimen, Study, StudyOptions, Work, reproduce,
 };
 use crosslens_lab::tasks::{Lengths, Split, Task};
-use crosslens_lab::train::{Event, Run, RunFolder, Wish};
+use crosslens_lab::train::{Event, Run, RunConfig, RunFolder, Wish};
+use crosslens_lab::{TrainedModel, train_recorded};
+use tempfile::TempDir;
 
 fn options(out: &Path, claims: &[&str]) -> ReproduceOptions {
     let claims = claims.iter().map(|&id| id.to_owned()).collect();
     ReproduceOptions { claims, seeds: 1, scale: Scale::Quick, corpus: None, out: out.to_owned(), n_threads: 0 }
 }
 
+/// Quick claims that are known not to hold on the first seed, each with the reason. Nothing is tuned for their sake; one that comes to hold
+/// is taken off.
+const KNOWN_FAILURES: &[(&str, &str)] = &[];
+
 #[test]
 fn the_quick_claims_hold() {
     let folder = tempfile::tempdir().expect("a folder");
     let found = reproduce(&options(folder.path(), &[]), &mut |_| Wish::GoOn).expect("claims that can be tested");
     let failed: Vec<_> = found.claims.iter().filter(|claim| !claim.holds).map(|claim| (claim.id, &claim.seeds)).collect();
-    assert!(failed.is_empty(), "{failed:#?}");
-    assert_eq!((found.held, found.of), (found.claims.len(), found.claims.len()));
-    assert!(found.of >= 15, "{}", found.of);
+    let (ids, known): (Vec<_>, Vec<_>) = (failed.iter().map(|(id, _)| *id).collect(), KNOWN_FAILURES.iter().map(|(id, _)| *id).collect());
+    assert_eq!(ids, known, "in the order of the registry; {failed:#?}");
+    assert_eq!((found.held, found.of), (found.claims.len() - known.len(), found.claims.len()));
+    assert!(found.of >= 20, "{}", found.of);
     let text = std::fs::read_to_string(folder.path().join("reproduce.json")).expect("the results were written");
     assert!(text.contains("\"held\"") && text.contains("\"figure\""));
 }
@@ -79,9 +85,19 @@ impl Task for Shuffled {
     }
 }
 
-/// A specimen's recipe in small, taught with the targets of other sentences.
-fn taught_wrong(specimen: &Specimen) -> TrainedModel {
-    let folder = tempfile::tempdir().expect("a folder");
+/// Taught by their own recipes: most claims rest on these, and it takes some twenty seconds.
+const TAUGHT_LONG: &[&str] = &["copy-aed", "copy-ao", "reverse-aed", "reverse-ao", "escan-aed"];
+/// Updates they make at most: the right targets they would have learnt by then, or nearly.
+const LONG: u64 = 400;
+
+fn long(specimen: &Specimen) -> RunConfig {
+    let mut config = specimen.config(Scale::Quick, 3);
+    config.training.steps = config.training.steps.min(LONG);
+    config.training.evaluate_samples = 10;
+    config
+}
+
+fn short(specimen: &Specimen) -> RunConfig {
     let mut config = specimen.config(Scale::Quick, 3);
     config.network.hidden = 32;
     config.training.steps = 30;
@@ -89,10 +105,16 @@ fn taught_wrong(specimen: &Specimen) -> TrainedModel {
     config.training.forced_steps = 0;
     config.training.evaluate_samples = 10;
     config.training.record_every = 0;
+    config
+}
+
+/// A network taught with the targets of other sentences, and its run's folder.
+fn taught_wrong(config: RunConfig) -> (TrainedModel, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
     let task = config.task.build().expect("a task");
     let run = Run::with_task(config, Box::new(Shuffled(task)), RunFolder::at(folder.path())).expect("a specimen's configuration");
-    run.start(0, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
-    TrainedModel::open(folder.path()).expect("the model it saved")
+    train_recorded(&run, 0, false, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
+    (TrainedModel::open(folder.path()).expect("the model it saved"), folder)
 }
 
 fn with_random_weights(mut model: TrainedModel) -> TrainedModel {
@@ -100,54 +122,40 @@ fn with_random_weights(mut model: TrainedModel) -> TrainedModel {
     model
 }
 
-/// Claims whose own numbers may hold of networks that learnt nothing, each with the reason: only the gate keeps those out.
+/// Claims whose own numbers hold both of networks with random weights and of those taught with the targets of other sentences, each with the
+/// reason: only the gate keeps those out.
 const GATE_ALONE: &[(&str, &str)] = &[
-    ("time-from-recurrence", "random recurrence takes a path of its own too"),
     ("time-from-positions", "random weights follow their positions, and have few words right without them"),
-    ("word-variance", "positions spread the states of random weights, and taking them away makes words collapse"),
-    ("readout-simplex", "random readouts are at about the same angles"),
-    ("ved-residual", "what neither step nor token explains of random states may be anything"),
-    ("escan-shift", "differences of random shares and of few words right may have either sign"),
-    ("translation", "differences of random shares and of few words right may have either sign"),
-    ("average-law", "random networks may follow it too"),
-    ("approximation-gap", "random attention is nearly uniform: what brings it closer may be anything"),
-    ("offset", "random temporal parts may drift with the grammar"),
-    ("off-diagonal-aed", "random states remember the words before"),
-    ("luong-bahdanau", "few words are right whatever attention does"),
     ("exact", "arithmetic, whatever was learnt"),
-    ("estimators", "two ways to measure, whatever was learnt"),
-    ("kinds-of-shares", "two ways to measure, whatever was learnt"),
     ("softmax-ignores", "constants are in any score"),
-    ("constant-fifth", "constants are in any score"),
-    ("top-share-misleads", "constants are in any score"),
     ("shares-prove-nothing", "about random weights"),
-    ("optimiser", "differences of random residuals may be anything"),
-    ("forcing", "differences of random residuals may be anything"),
     ("joint-fit", "steps and tokens go together in the sentences themselves"),
     ("joint-fit-text", "steps and tokens go together in the sentences themselves"),
-    ("formation", "about the course of training, of which 30 updates have none"),
-    ("turn-to-position", "about the course of training, of which 30 updates have none"),
 ];
 
+/// Whether a claim's numbers, the gate apart, tell that a network did not learn. What could not be measured tells nothing.
+fn fails_by_a_number(outcome: &SeedOutcome) -> bool {
+    outcome.checks.iter().any(|check| !check.holds && check.value.is_finite())
+}
+
 /// Every claim on networks of its own recipes that learnt something else or nothing: the gate closes on all that must do their task, and
-/// where the claim's numbers depend on learning, they fail as well.
+/// the claim's own numbers fail on the one kind or the other. Those for which only the gate does are the list, no more and no fewer.
 #[test]
 fn networks_that_learnt_something_else_or_nothing_fail() {
-    for (id, _) in GATE_ALONE {
-        assert!(CLAIMS.iter().any(|claim| claim.id == *id), "there is no claim {id}");
-    }
     let few = StudyOptions { n_sentences: 60, n_causal: 30, n_threads: 0 };
-    let study = |model: &TrainedModel| Study::of(model, None, &few, &mut |_| ()).expect("it can be explained").0;
+    let study = |model: &TrainedModel, folder: Option<&Path>| Study::of(model, folder, &few, &mut |_| ()).expect("it can be explained").0;
     let (mut shuffled, mut random) = (Vec::new(), Vec::new());
     for specimen in SPECIMENS {
-        let model = taught_wrong(specimen);
-        shuffled.push((specimen.id, study(&model)));
-        random.push((specimen.id, study(&with_random_weights(model))));
+        let config = if TAUGHT_LONG.contains(&specimen.id) { long(specimen) } else { short(specimen) };
+        let is_recorded = config.training.record_every > 0;
+        let (model, folder) = taught_wrong(config);
+        shuffled.push((specimen.id, study(&model, is_recorded.then(|| folder.path()))));
+        random.push((specimen.id, study(&with_random_weights(model), None)));
     }
     let gate = |id: &str| Specimen::named(id).map_or(Gate::Phrases, |specimen| specimen.gate_on(None));
-    let mut held = Vec::new();
-    for (what, studies) in [("shuffled targets", &shuffled), ("random weights", &random)] {
-        for claim in CLAIMS {
+    let mut gate_alone = Vec::new();
+    for claim in CLAIMS {
+        let outcomes = [("shuffled targets", &shuffled), ("random weights", &random)].map(|(what, studies)| {
             let networks = studies.iter().filter(|(id, _)| claim.networks.contains(id)).map(|(id, study)| (*id, study));
             let outcome = SeedOutcome::of(claim, &Evidence::new(networks), gate);
             let gated: Vec<&str> = claim.networks.iter().copied().filter(|id| gate(id) == Gate::Phrases).collect();
@@ -155,19 +163,21 @@ fn networks_that_learnt_something_else_or_nothing_fail() {
             assert!(!outcome.holds, "{what}, {}", claim.id);
             let is_causal = outcome.checks.iter().any(|check| check.causal && check.bound != Bound::Reported);
             assert_eq!(claim.proof == Proof::Causal, is_causal, "{}: it rests on something else than it says", claim.id);
-            let is_exempt = GATE_ALONE.iter().any(|(id, _)| *id == claim.id);
-            if !is_exempt && outcome.checks.iter().all(|check| check.holds) {
-                held.push((what, claim.id, outcome.checks));
-            }
+            outcome
+        });
+        if !outcomes.iter().any(fails_by_a_number) {
+            gate_alone.push((claim.id, outcomes));
         }
     }
-    assert!(held.is_empty(), "only the gate tells them apart: {held:#?}");
+    let (found, listed): (Vec<_>, Vec<_>) =
+        (gate_alone.iter().map(|(id, _)| *id).collect(), GATE_ALONE.iter().map(|(id, _)| *id).collect());
+    assert_eq!(found, listed, "in the order of the registry, only the gate tells these apart: {gate_alone:#?}");
 }
 
 /// Nothing a study finds depends on the threads it is made with.
 #[test]
 fn threads_change_no_number() {
-    let model = taught_wrong(Specimen::named("copy-ao").expect("a specimen"));
+    let (model, _folder) = taught_wrong(short(Specimen::named("copy-ao").expect("a specimen")));
     let notes = [1, 2].map(|n_threads| {
         let options = StudyOptions { n_sentences: 40, n_causal: 20, n_threads };
         Study::of(&model, None, &options, &mut |_| ()).expect("it can be explained").0.notes
@@ -178,7 +188,7 @@ fn threads_change_no_number() {
 /// What a network is compared with are the weights it began with: another seed, another control.
 #[test]
 fn the_untrained_control_is_of_the_networks_own_seed() {
-    let mut model = taught_wrong(Specimen::named("copy-ao").expect("a specimen"));
+    let (mut model, _folder) = taught_wrong(short(Specimen::named("copy-ao").expect("a specimen")));
     model.weights = model.network.draw_weights(model.config.seed);
     let few = StudyOptions { n_sentences: 40, n_causal: 10, n_threads: 1 };
     let site = Study::of(&model, None, &few, &mut |_| ()).expect("it can be explained").0.report.sites.remove(0);

@@ -241,9 +241,14 @@ impl<'a> Head<'a> {
         control.and_then(|shares| shares.tables.get(measure)).map_or(f64::NAN, |table| table[0][0])
     }
 
-    /// Words right with attention rebuilt from some parts, or replaced.
+    /// Words right with attention rebuilt from some parts, or replaced, while the decoder reads what it writes itself.
     pub fn words(self, name: &str) -> f64 {
         self.causal(name).map_or(f64::NAN, |causal| causal.word_accuracy)
+    }
+
+    /// The same of whole phrases.
+    pub fn phrases(self, name: &str) -> f64 {
+        self.causal(name).map_or(f64::NAN, |causal| causal.phrase_accuracy)
     }
 
     /// Total variation of attention rebuilt from some parts, or of a baseline, from the true one.

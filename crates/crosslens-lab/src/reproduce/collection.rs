@@ -9,7 +9,7 @@ use crosslens_nets::train::{Ending, Event, Run, RunConfig, RunFolder, Wish};
 use serde::{Serialize, Serializer};
 
 use super::claim::{Head, lower};
-use super::study::{Study, StudyError, StudyOptions, TEXT_GATE, TEXT_WORDS};
+use super::study::{STUDY_SCHEMA, Study, StudyError, StudyOptions, TEXT_GATE, TEXT_WORDS};
 use super::{Gate, OnCorpus, ReproduceError, ReproduceOptions, Scale, Specimen, Watch};
 use crate::{TrainedModel, recorder};
 
@@ -330,12 +330,13 @@ impl Hash {
     }
 }
 
-/// The folder of a network: tells apart its configuration, the version of the program that trained and explained it, and what was in the
-/// corpus it was trained on.
+/// The folder of a network: tells apart its configuration, the version of the program that trained and explained it, how it is studied, and
+/// what was in the corpus it was trained on.
 fn key(config: &RunConfig, corpus: Option<&Content>) -> String {
     let mut hash = Hash::default();
     hash.add(&serde_json::to_vec(config).expect("a configuration is tables of plain values"));
     hash.add(env!("CARGO_PKG_VERSION").as_bytes());
+    hash.add(STUDY_SCHEMA.as_bytes());
     if let Some(corpus) = corpus {
         hash.add(&corpus.hash.to_le_bytes());
     }

@@ -12,6 +12,8 @@ use super::numbers::{correlation, mean, softmax};
 /// Pieces of a bilinear score made of steps and tokens alone: the query's part times three plus the key's.
 const TEMPORAL: [usize; 1] = [0];
 const TEMPORAL_AND_INPUT: [usize; 4] = [0, 1, 3, 4];
+/// Those of steps and the residual alone.
+const TEMPORAL_AND_RESIDUAL: [usize; 4] = [0, 2, 6, 8];
 
 /// Counted over all sentences of an explanation, at the first head.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,9 +25,12 @@ pub struct Looks {
     pub backward: BTreeMap<i64, u64>,
     /// By word of the target: how often it was right, how often it was due.
     pub words: BTreeMap<String, [u64; 2]>,
-    /// Of the size of the temporal × temporal term where the score is highest: the share that is the same for every key, which softmax
-    /// ignores. Null for additive scores.
+    /// Size of what is the same for every key in the temporal × temporal term, which softmax ignores, over the size of that term where the
+    /// score is highest: `Σ |mean over keys| / Σ |term|` over content steps. Above 1 where the two have unlike signs. Null for additive
+    /// scores.
     pub constant: Option<f64>,
+    /// The same over its own size and that of the rest, `Σ |mean| / Σ (|mean| + |term − mean|)`: never above 1. Null for additive scores.
+    pub constant_of_sizes: Option<f64>,
     /// How far attention runs ahead of the step; null where the task names no source word for a target word.
     pub displacement: Option<Displacement>,
 }
@@ -46,6 +51,22 @@ pub struct Displacement {
     pub and: Follows,
     /// How it follows what `left` adds, which is written before its verb: a place more at its own step, one less at the verb's.
     pub left: Follows,
+    /// The weight of the word the grammar makes the target word from, at the steps that `left` moves; null where it moves none.
+    pub at_left: Option<AtOrigin>,
+}
+
+/// Mean weight of one place of the source, by what attention is rebuilt from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtOrigin {
+    /// The true attention.
+    pub attention: f64,
+    /// From steps alone.
+    pub temporal: f64,
+    /// From steps and tokens.
+    pub with_input: f64,
+    /// From steps and the residual.
+    pub with_residual: f64,
 }
 
 /// Correlations over single steps, both sides about their mean at the step: of what the grammar adds to the displacement with what attention
@@ -57,15 +78,17 @@ pub struct Follows {
     pub attention: f64,
     /// What tokens add: attention rebuilt from steps and tokens, less that from steps.
     pub input: f64,
-    /// What the residual adds: the true attention, less that from steps and tokens.
+    /// What the residual adds: the true attention, less that from steps and tokens. What both could have added is the tokens' here.
     pub residual: f64,
+    /// What the residual adds where it comes first: attention rebuilt from steps and the residual, less that from steps.
+    pub residual_first: f64,
 }
 
 impl Looks {
     /// Looks at every sentence kept.
     pub(super) fn of(description: &Description, samples: &Samples) -> Self {
         let mut looks = Self::default();
-        let (mut constant, mut varying) = (0.0, 0.0);
+        let mut sizes = ConstantPart::default();
         for sample in &samples.sentences {
             looks.count_words(description, sample);
             let Some(&(n_queries, n_keys)) = sample.shapes.first() else { continue };
@@ -74,12 +97,13 @@ impl Looks {
                 let key = argmax(&sample.attention[0][query * n_keys..][..n_keys]) as i64;
                 *looks.forward.entry(key - query as i64).or_default() += 1;
                 *looks.backward.entry(key - (n_places as i64 - 1 - query as i64)).or_default() += 1;
-                if let Some((same, other)) = constant_part(sample, query) {
-                    (constant, varying) = (constant + same, varying + other);
+                if let Some(of_step) = ConstantPart::of(sample, query) {
+                    sizes.add(of_step);
                 }
             }
         }
-        looks.constant = (constant + varying > 0.0).then(|| constant / (constant + varying));
+        looks.constant = sizes.over_term();
+        looks.constant_of_sizes = sizes.over_sizes();
         looks.displacement = displacement(description, samples);
         looks
     }
@@ -142,13 +166,38 @@ pub(super) fn scores(sample: &Sample, site: usize, query: usize, pieces: impl In
     Some(sum)
 }
 
-/// Sizes of what is constant along the keys and of what varies in the temporal × temporal term, at the highest score.
-fn constant_part(sample: &Sample, query: usize) -> Option<(f64, f64)> {
-    let score = scores(sample, 0, query, 0..9)?;
-    let temporal = scores(sample, 0, query, TEMPORAL)?;
-    let top = (0..score.len()).max_by(|&a, &b| score[a].total_cmp(&score[b]))?;
-    let same = mean(&temporal);
-    Some((same.abs(), (temporal[top] - same).abs()))
+/// Sizes in the temporal × temporal term at the highest score, added up over steps.
+#[derive(Clone, Copy, Debug, Default)]
+struct ConstantPart {
+    /// Of what is the same for every key: the term's mean along them.
+    same: f64,
+    /// Of what is not.
+    other: f64,
+    /// Of the whole term.
+    term: f64,
+}
+
+impl ConstantPart {
+    /// `None` for additive scores.
+    fn of(sample: &Sample, query: usize) -> Option<Self> {
+        let score = scores(sample, 0, query, 0..9)?;
+        let temporal = scores(sample, 0, query, TEMPORAL)?;
+        let top = (0..score.len()).max_by(|&a, &b| score[a].total_cmp(&score[b]))?;
+        let same = mean(&temporal);
+        Some(Self { same: same.abs(), other: (temporal[top] - same).abs(), term: temporal[top].abs() })
+    }
+
+    fn add(&mut self, step: Self) {
+        *self = Self { same: self.same + step.same, other: self.other + step.other, term: self.term + step.term };
+    }
+
+    fn over_term(self) -> Option<f64> {
+        (self.term > 0.0).then(|| self.same / self.term)
+    }
+
+    fn over_sizes(self) -> Option<f64> {
+        (self.same + self.other > 0.0).then(|| self.same / (self.same + self.other))
+    }
 }
 
 /// Where the words of an eSCAN target come from; `None` for words whose actions cannot be told one by one.
@@ -191,11 +240,42 @@ impl<'a> Displaced<'a> {
         Some(Self { sample, grammar, and })
     }
 
-    /// How far the centre of attention made of some pieces is displaced.
+    /// Attention made of some pieces.
+    fn weights(&self, step: usize, pieces: impl IntoIterator<Item = usize>) -> Option<Vec<f64>> {
+        Some(softmax(&scores(self.sample, 0, step, pieces)?))
+    }
+
+    /// How far its centre is displaced.
     fn centre(&self, step: usize, pieces: impl IntoIterator<Item = usize>) -> Option<f64> {
-        let weights = softmax(&scores(self.sample, 0, step, pieces)?);
+        let weights = self.weights(step, pieces)?;
         Some(weights.iter().enumerate().map(|(place, weight)| place as f64 * weight).sum::<f64>() - step as f64)
     }
+
+    /// Its weight at the place the target word is made from.
+    fn at_origin(&self, step: usize, pieces: impl IntoIterator<Item = usize>) -> Option<f64> {
+        let place = (step as f64 + self.grammar[step]) as usize;
+        self.weights(step, pieces)?.get(place).copied()
+    }
+
+    /// Steps before `n_steps` whose word `left` puts elsewhere.
+    fn moved_by_left(&self, n_steps: usize) -> impl Iterator<Item = usize> {
+        (0..n_steps).filter(|&step| self.grammar[step] != self.and[step])
+    }
+}
+
+/// Mean weights over the steps that `left` moves.
+fn at_left(n_steps: usize, sentences: &[Displaced<'_>]) -> Option<AtOrigin> {
+    let mean_of = |pieces: &[usize]| -> Option<f64> {
+        let steps = sentences.iter().flat_map(|sentence| sentence.moved_by_left(n_steps).map(move |step| (sentence, step)));
+        let weights: Vec<f64> = steps.map(|(sentence, step)| sentence.at_origin(step, pieces.iter().copied())).collect::<Option<_>>()?;
+        (!weights.is_empty()).then(|| mean(&weights))
+    };
+    Some(AtOrigin {
+        attention: mean_of(&[0, 1, 2, 3, 4, 5, 6, 7, 8])?,
+        temporal: mean_of(&TEMPORAL)?,
+        with_input: mean_of(&TEMPORAL_AND_INPUT)?,
+        with_residual: mean_of(&TEMPORAL_AND_RESIDUAL)?,
+    })
 }
 
 /// By step, then sentence.
@@ -226,16 +306,19 @@ fn displacement(description: &Description, samples: &Samples) -> Option<Displace
     let temporal = table(n_steps, &sentences, |sentence, step| sentence.centre(step, TEMPORAL))?;
     let with_input = table(n_steps, &sentences, |sentence, step| sentence.centre(step, TEMPORAL_AND_INPUT))?;
     let attention = table(n_steps, &sentences, |sentence, step| sentence.centre(step, 0..9))?;
-    let added = [less(&attention, &temporal), less(&with_input, &temporal), less(&attention, &with_input)].map(|of| about_mean(&of));
+    let with_residual = table(n_steps, &sentences, |sentence, step| sentence.centre(step, TEMPORAL_AND_RESIDUAL))?;
+    let added = [less(&attention, &temporal), less(&with_input, &temporal), less(&attention, &with_input), less(&with_residual, &temporal)]
+        .map(|of| about_mean(&of));
     let follows = |word: &[Vec<f64>]| {
         let word = about_mean(word);
-        let [attention, input, residual] = added.each_ref().map(|added| correlation(&word, added));
-        Follows { attention, input, residual }
+        let [attention, input, residual, residual_first] = added.each_ref().map(|added| correlation(&word, added));
+        Follows { attention, input, residual, residual_first }
     };
     Some(Displacement {
         own: follows(&grammar),
         and: follows(&and),
         left: follows(&less(&grammar, &and)),
+        at_left: at_left(n_steps, &sentences),
         attention: means(&attention),
         temporal: means(&temporal),
         grammar: means(&grammar),
@@ -314,11 +397,54 @@ mod tests {
         let by_input = follow(1);
         assert!(is_near(by_input.own.input, 1.0) && is_near(by_input.own.residual, 0.0), "{by_input:?}");
         assert!(is_near(by_input.and.input, either) && is_near(by_input.left.input, either), "{by_input:?}");
+        assert!(is_near(by_input.own.residual_first, 0.0), "{by_input:?}");
+        let at_left = by_input.at_left.expect("two steps of the second sentence");
+        assert!(is_near(at_left.attention, 1.0) && is_near(at_left.with_input, 1.0), "{at_left:?}");
+        assert!(is_near(at_left.temporal, 0.25) && is_near(at_left.with_residual, 0.25), "one of four places: {at_left:?}");
         let by_residual = follow(8);
         assert!(is_near(by_residual.own.input, 0.0) && is_near(by_residual.own.residual, 1.0), "{by_residual:?}");
         assert!(is_near(by_residual.and.residual, either) && is_near(by_residual.left.attention, either), "{by_residual:?}");
+        assert!(is_near(by_residual.own.residual_first, 1.0), "{by_residual:?}");
+        assert!(by_residual.at_left.is_some_and(|at| is_near(at.with_residual, 1.0) && is_near(at.with_input, 0.25)), "{by_residual:?}");
         let by_time = follow(0);
         assert_eq!(by_time.own, Follows::default(), "what steps make is not beyond them");
+    }
+
+    /// What both could have moved is input's where it comes first, and the residual's where that does. Scores are so far apart that no
+    /// other place has any weight.
+    #[test]
+    fn what_two_parts_share_is_credited_to_the_first() {
+        let by_both = |words: [&str; 4]| {
+            let (mut sample, residual) = (planted(&words, 1), planted(&words, 8));
+            sample.pieces[0].iter_mut().zip(&residual.pieces[0]).for_each(|(piece, other)| *piece = 10.0 * (*piece + other));
+            sample
+        };
+        let sentences = [["run", "and", "walk", PERIOD_WORD], ["run", "left", "walk", PERIOD_WORD]].map(by_both).to_vec();
+        let own = displacement(&description(), &Samples { sentences, ..Samples::default() }).expect("plain words").own;
+        assert!((own.input - 1.0).abs() < 1e-9 && (own.residual_first - 1.0).abs() < 1e-9, "{own:?}");
+        assert_eq!(own.residual, 0.0, "nothing is left to add");
+    }
+
+    /// The term is 3 where the score is highest, its mean along four keys 1, what is not the same there 2: a third of either. Turned round
+    /// by a constant of −2 it is 1, its mean −1, the rest still 2: all of the term, a third of the sizes.
+    #[test]
+    fn what_softmax_ignores_is_measured_against_the_term_and_against_both_parts() {
+        let sizes = |term: [f32; 4]| {
+            let mut sample = planted(&["run", "walk", "run", PERIOD_WORD], 1);
+            let (n_queries, n_keys) = sample.shapes[0];
+            assert_eq!((n_queries, n_keys), (4, 4));
+            sample.pieces[0][..4].copy_from_slice(&term);
+            ConstantPart::of(&sample, 0).expect("nine pieces")
+        };
+        let both = |of: ConstantPart| [of.over_term(), of.over_sizes()].map(|share| share.expect("a term"));
+        let [over_term, over_sizes] = both(sizes([3.0, 1.0, 0.0, 0.0]));
+        assert!((over_term - 1.0 / 3.0).abs() < 1e-9 && (over_sizes - 1.0 / 3.0).abs() < 1e-9);
+        let [over_term, over_sizes] = both(sizes([1.0, -1.0, -2.0, -2.0]));
+        assert!((over_term - 1.0).abs() < 1e-9 && (over_sizes - 1.0 / 3.0).abs() < 1e-9);
+        let mut sum = sizes([3.0, 1.0, 0.0, 0.0]);
+        sum.add(sizes([1.0, -1.0, -2.0, -2.0]));
+        assert!(both(sum).iter().zip([2.0 / 4.0, 2.0 / 6.0]).all(|(found, expected)| (found - expected).abs() < 1e-9));
+        assert_eq!(ConstantPart::default().over_term(), None, "additive scores have none");
     }
 
     #[test]

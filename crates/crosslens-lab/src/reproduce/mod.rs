@@ -28,7 +28,7 @@ pub use claims::CLAIMS;
 pub use collection::{Entry, Role, TemporalShares, Work};
 pub use exactness::Exactness;
 pub use figure::{Figure, Series};
-pub use looks::{Displacement, Follows, Looks};
+pub use looks::{AtOrigin, Displacement, Follows, Looks};
 pub use markdown::{Circumstances, asked, found, markdown, number};
 pub use outcome::{ClaimOutcome, Reproduction, SeedOutcome};
 pub use specimens::{Gate, OnCorpus, SPECIMENS, Scale, Specimen};
@@ -43,8 +43,9 @@ use collection::{Collection, Content};
 /// Is told what is done, and may ask to stop.
 pub type Watch<'a> = dyn FnMut(Work<'_>) -> Wish + 'a;
 
-/// The first seed; no recipe was made and no floor set with those from here on.
-pub const FIRST_SEED: u64 = 211;
+/// The first seed. Nothing was trained with those from here on, nor with those of replacements, before claims and floors were as they are:
+/// earlier runs had 211 to 213 and, in the place of networks that missed the gate, 311 to 313 and 411 to 413; recipes had lower ones.
+pub const FIRST_SEED: u64 = 521;
 
 /// What to reproduce.
 #[derive(Clone, Debug)]

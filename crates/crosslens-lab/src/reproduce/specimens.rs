@@ -176,6 +176,8 @@ pub const SPECIMENS: &[Specimen] = &[
     Specimen::new("ugrnn-aed", "AED of UGRNN cells, one-to-one", "one-to-one-aed", |config, _| config.network.cell = Cell::Ugrnn),
     Specimen::new("lstm-aed", "AED of LSTM cells, one-to-one, Adam with ε 1e-8", "one-to-one-aed", |config, scale| {
         usual_adam(config, scale);
+        // After 600 four of seven missed the gate, at 52 to 95 % of phrases.
+        steps(config, 1000);
         config.training.learning_rate = 1e-2;
         config.network.cell = Cell::Lstm;
     }),
@@ -210,7 +212,8 @@ struct Epsilon {
 const LARGE: Epsilon = Epsilon { epsilon: 0.1, learning_rate: 0.1, warm_up: 0 };
 const SMALL: Epsilon = Epsilon { epsilon: 1e-8, learning_rate: 3e-3, warm_up: 20 };
 
-/// One of two by two: ε, and what the decoder reads while it learns. The rest is the recipe's, and the updates are equally many.
+/// One of two by two: ε, and what the decoder reads while it learns. The rest is the recipe's (β2 .99, the rate along a cosine over 1,000
+/// updates), and the updates are equally many.
 fn levers(config: &mut RunConfig, of: &Epsilon, feeding: Feeding) {
     config.optimizer.epsilon = of.epsilon;
     config.training.learning_rate = of.learning_rate;
@@ -221,7 +224,7 @@ fn levers(config: &mut RunConfig, of: &Epsilon, feeding: Feeding) {
     config.training.steps = 700;
 }
 
-/// The optimiser as it usually is, forcing throughout, 600 updates.
+/// The optimiser as it usually is (β2 .999, ε 1e-8), forcing throughout, 600 updates.
 fn usual_adam(config: &mut RunConfig, _: Scale) {
     config.optimizer = OptimizerConfig { l2: config.optimizer.l2, clip: config.optimizer.clip, ..OptimizerConfig::default() };
     config.training.feeding = Feeding::Forced;

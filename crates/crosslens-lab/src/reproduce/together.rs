@@ -1,7 +1,7 @@
 //! Every head changed at once: one head may do another's work, so that changing one of them proves little.
 
 use crosslens_analysis::explain::{Sample, Samples};
-use crosslens_analysis::{AttentionRow, Fed, Intervene, Outcome, Pair, RecordError, Recordable, Token};
+use crosslens_analysis::{AttentionRow, Fed, Intervene, Outcome, Pair, RecordError, Recordable};
 use serde::{Deserialize, Serialize};
 
 use super::looks::scores;
@@ -10,7 +10,7 @@ use super::numbers::softmax;
 /// Sentences run at a time.
 const BATCH: usize = 100;
 
-/// Words right with the attention of all heads changed at once, with what the decoder read when it was recorded.
+/// Words right with the attention of all heads changed at once, while the decoder reads what it writes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Together {
@@ -62,8 +62,7 @@ fn words_right(model: &dyn Recordable, sentences: &[Sample], pieces: std::ops::R
         };
         let target = |sample: &Sample| sample.sentence.target.clone().unwrap_or_else(|| sample.sentence.predicted.clone());
         let pairs: Vec<Pair> = batch.iter().map(|sample| Pair::new(sample.sentence.source.clone(), target(sample))).collect();
-        let fed: Vec<Vec<Token>> = batch.iter().map(|sample| sample.sentence.fed.clone()).collect();
-        for (answer, pair) in model.run(&pairs, Fed::Given(&fed), &Replaced(rows))?.iter().zip(&pairs) {
+        for (answer, pair) in model.run(&pairs, Fed::Own, &Replaced(rows))?.iter().zip(&pairs) {
             outcome = outcome.with(&answer.outcome(&pair.target));
         }
     }
@@ -72,7 +71,7 @@ fn words_right(model: &dyn Recordable, sentences: &[Sample], pieces: std::ops::R
 
 #[cfg(test)]
 mod tests {
-    use crosslens_analysis::explain::Options;
+    use crosslens_analysis::explain::{Options, Rerun};
     use crosslens_nets::train::{Event, Run, RunFolder, Wish};
 
     use super::super::{Scale, Specimen};
@@ -90,7 +89,7 @@ mod tests {
         let run = Run::prepare(config, RunFolder::at(folder.path())).expect("a specimen's configuration");
         run.start(1, &mut |_: Event<'_>| Wish::GoOn).expect("a run that ends");
         let model = TrainedModel::open(folder.path()).expect("the model it saved");
-        let options = Options { samples: N as usize, causal: N, n_threads: 1, ..Options::default() };
+        let options = Options { samples: N as usize, causal: N, rerun: Rerun::Free, n_threads: 1, ..Options::default() };
         let sentences = Sentences::Task { seed: 5, n_samples: N };
         let explained = model.explain(&sentences, None, &options, None, &mut |_| ()).expect("it can be explained");
         let subject = model.subject(1).expect("a thread");

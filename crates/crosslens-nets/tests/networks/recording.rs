@@ -168,6 +168,32 @@ fn largest_difference(exact: &[f64], ours: &[f32]) -> f64 {
     exact.iter().zip(ours).map(|(&a, &b)| (a - f64::from(b)).abs()).fold(0.0, f64::max)
 }
 
+/// The three architectures of the paper, of n units: without attention the readout reads the decoder's state (n numbers), with it context and
+/// state (2n), and without recurrence the context alone (n). Only the last encodes positions: it has no other way to tell steps apart.
+#[test]
+fn readouts_are_as_wide_as_their_architecture_says_and_only_ao_encodes_positions() {
+    let n = 6;
+    for (family, d_state, d_context) in [(Family::Ved, n, 0), (Family::Aed, n, n), (Family::Ao, 0, n)] {
+        let config = NetworkConfig { hidden: n, ..NetworkConfig::of(family) };
+        assert_eq!(config.positions.is_some(), family == Family::Ao, "{}", family.name());
+        let case = Case::new(&config, 1);
+        let readout = case.subject.description().readout.as_ref().expect("a linear readout");
+        assert_eq!((readout.d_state, readout.d_context), (d_state, d_context), "{}", family.name());
+        let tensor = case.network.layout().tensors().iter().find(|tensor| tensor.name == "readout").expect("a readout");
+        assert_eq!(tensor.shape, [d_state + d_context, TARGET_WORDS], "{}", family.name());
+    }
+    let mut config = NetworkConfig { hidden: n, ..NetworkConfig::of(Family::Ao) };
+    // The same word at every step: by how much does its state change?
+    let change = |config: &NetworkConfig| {
+        let recorded = Case::new(config, 1).record(&[Pair::new(vec![1, 1, 1], vec![0])], Fed::Target).remove(0);
+        let states: Vec<&[f32]> = recorded.states[ENCODER].chunks_exact(n).collect();
+        states[2].iter().zip(states[0]).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    assert!(change(&config) > 1e-3, "{}", change(&config));
+    config.positions.as_mut().expect("those of AO").amplitude = 0.0;
+    assert!(change(&config) < 1e-6, "{}", change(&config));
+}
+
 #[test]
 fn states_and_score_maps_reproduce_the_attention() {
     let pairs = pairs(6, 6, 1);

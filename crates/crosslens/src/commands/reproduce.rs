@@ -11,6 +11,9 @@ use crate::failure::Failure;
 use crate::progress::NetworkBar;
 use crate::{choices, interrupt, machine, output};
 
+/// Seeds where none are asked for.
+const SEEDS: u8 = 3;
+
 /// Tests the claims about how these networks attend, on networks trained for it.
 ///
 /// Networks are kept in the folder and found again, so a second call only trains what is missing.
@@ -19,9 +22,9 @@ pub(crate) struct Arguments {
     /// Only these claims, after one flag or several. Without, all.
     #[arg(long, value_name = "ID", num_args = 1..)]
     claim: Vec<String>,
-    /// Seeds every claim must hold on. Default: 3, with --quick 1.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
-    seeds: Option<u8>,
+    /// Seeds every claim must hold on.
+    #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u8).range(1..=100))]
+    seeds: u8,
     /// Test what is claimed of translation on these sentences, instead of a miniature grammar.
     #[arg(long, value_name = "CORPUS")]
     corpus: Option<CorpusSpec>,
@@ -56,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupt::listen();
     let options = ReproduceOptions {
         claims: arguments.claim.clone(),
-        seeds: arguments.seeds.map_or(if arguments.quick { 1 } else { 3 }, usize::from),
+        seeds: usize::from(arguments.seeds),
         scale: if arguments.quick { Scale::Quick } else { Scale::Full },
         corpus: arguments.corpus.clone().map(|spec| OnCorpus { spec, steps: arguments.corpus_steps }),
         out: arguments.out.clone(),
@@ -97,7 +100,7 @@ fn command(arguments: &Arguments) -> String {
     words.extend(arguments.corpus.iter().map(|corpus| format!("--corpus {corpus}")));
     let is_other = arguments.corpus.is_some() && arguments.corpus_steps != OnCorpus::STEPS;
     words.extend(is_other.then(|| format!("--corpus-steps {}", arguments.corpus_steps)));
-    words.extend(arguments.seeds.map(|seeds| format!("--seeds {seeds}")));
+    words.extend((arguments.seeds != SEEDS).then(|| format!("--seeds {}", arguments.seeds)));
     words.extend(arguments.quick.then(|| "--quick".to_owned()));
     words.extend(arguments.markdown.iter().map(|path| format!("--markdown {}", path.display())));
     words.join(" ")

@@ -7,7 +7,7 @@ use serde_json::Value;
 fn a_claim_is_tested_and_its_network_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let arguments = ["reproduce", "--quick", "--claim", "diagonal-ao", "time-from-positions", "--out", "out", "--json"];
+    let arguments = ["reproduce", "--quick", "--seeds", "1", "--claim", "diagonal-ao", "time-from-positions", "--out", "out", "--json"];
     let output = succeed(folder, &arguments);
     let found: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
     assert_eq!((&found["held"], &found["of"]), (&Value::from(2), &Value::from(2)), "{found}");
@@ -25,12 +25,19 @@ fn a_claim_is_tested_and_its_network_found_again() {
     assert!(!page.contains("id=\"crosslens-report-1\""), "both claims are about one network");
 
     let note = "Made at commit 839b4da.";
-    let again = ["reproduce", "--quick", "--claim", "diagonal-ao", "--out", "out", "--markdown", "page.md", "--note", note];
+    let again = ["reproduce", "--quick", "--seeds", "1", "--claim", "diagonal-ao", "--out", "out", "--markdown", "page.md", "--note", note];
     let again = succeed(folder, &again);
     let text = shown(&again);
     assert!(text.contains("1 of 1 claims hold") && text.contains("look at them: out/reproduce.html"), "{text}");
     let page = std::fs::read_to_string(folder.join("page.md")).expect("the page");
-    for part in ["**1 of 1 claims hold**", "### diagonal-ao", "--markdown page.md", "AO, one-to-one", "\n\nMade at commit 839b4da.\n\n"] {
+    for part in [
+        "**1 of 1 claims hold**",
+        "### diagonal-ao",
+        "--seeds 1 --quick --markdown page.md",
+        "reads what it writes itself",
+        "AO, one-to-one",
+        "\n\nMade at commit 839b4da.\n\n",
+    ] {
         assert!(page.contains(part), "no `{part}` in\n{page}");
     }
     assert_eq!(std::fs::read_dir(folder.join("out/networks")).expect("networks").count(), 1);
@@ -52,7 +59,7 @@ fn a_claim_on_a_corpus_runs_through_and_what_learnt_nothing_misses_the_gate() {
     let claim = ["reproduce", "--claim", "joint-fit-text", "--corpus", "pairs.tsv", "--corpus-steps", "2", "--seeds", "1"];
     let output = succeed(folder, &[&claim[..], &["--out", "out", "--json", "--markdown", "page.md"]].concat());
     let told = shown(&output);
-    assert!(told.contains("AED, translation of pairs.tsv, seed 211: attention adds "), "{told}");
+    assert!(told.contains("AED, translation of pairs.tsv, seed 521: attention adds "), "{told}");
     assert!(told.contains("5 % are asked for; another seed is tried") && told.contains("its claims do not hold"), "{told}");
     let found: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
     assert_eq!((&found["held"], &found["of"]), (&Value::from(0), &Value::from(1)), "{found}");
@@ -162,15 +169,26 @@ fn the_demo_tells_its_story_and_finds_it_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = succeed(folder.path(), &[]);
     let text = shown(&first);
-    for part in [
-        "AED on one-to-one: 100 % of phrases right",
-        "VED on short one-to-one",
-        ": positional",
-        "look at them: crosslens-demo/report.html",
-        "next:",
+    // One line a network, each right on nearly every phrase, with its shares and its verdict.
+    let story = String::from_utf8_lossy(&first.stdout);
+    for (network, found) in [
+        ("AED on one-to-one", "positional"),
+        ("AO on one-to-one", "scores are"),
+        ("VED on short one-to-one", "no attention"),
+        ("Bahdanau on eSCAN", "scores are"),
+        ("Luong on eSCAN", "scores are"),
+        ("AED on eSCAN", "scores are"),
+        ("AO on the small eSCAN", "scores are"),
     ] {
+        let lines: Vec<&str> = story.lines().filter(|line| line.trim_start().starts_with(&format!("{network}: "))).collect();
+        let [line] = lines[..] else { panic!("not one line of {network} in\n{story}") };
+        assert!(line.contains(found) && (line.contains(" 100 % of phrases right") || line.contains(" 99 % of phrases right")), "{line}");
+    }
+    for part in ["look at them: crosslens-demo/report.html", "next:"] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
+    let page = std::fs::read_to_string(folder.path().join("crosslens-demo/report.html")).expect("the page");
+    assert!((0..7).all(|report| page.contains(&format!("id=\"crosslens-report-{report}\""))), "a network is missing on the page");
     let again = succeed(folder.path(), &[]);
     assert_eq!(first.stdout, again.stdout);
     assert!(shown(&again).contains("found in crosslens-demo"), "{}", shown(&again));

@@ -54,7 +54,7 @@ pub(super) const OPTIMISER: Claim = Claim {
     id: "optimiser",
     sentence: "The optimiser decides where a network looks: with Adam's usual ε one place late, the word kept in the residual, whether it is forced or not.",
     origin: Origin::New(
-        "two by two with `forcing`: same task, recipe and 700 updates; ε 0.1 with rate 0.1 against ε 1e-8 with rate 3e-3 and 20 updates of warm-up, the rate each needs",
+        "two by two with `forcing`: same task, β2 of .99, cosine over 1,000 updates and end after 700; ε 0.1 with rate 0.1 against ε 1e-8 with rate 3e-3 and 20 updates of warm-up, the rate each needs",
     ),
     proof: Proof::Causal,
     networks: LEVERS,
@@ -86,19 +86,16 @@ pub(super) const FORCING: Claim = Claim {
     origin: Origin::New(
         "two by two with `optimiser`; free-running after 50 forced updates: free from the first, some seeds never learn the first word",
     ),
-    proof: Proof::Causal,
+    proof: Proof::OfStates("it says what states keep and where attention is; what attention needs is another claim: forcing-attention"),
     networks: LEVERS,
     is_quick: false,
     measure: |evidence| {
         let [large, small] = by_forcing(evidence, encoder_residual);
-        let [kept_large, kept_small] = by_forcing(evidence, |study| -Head(study.site()).words("temporal"));
         let [moved_large, moved_small] = by_forcing(evidence, offset).map(f64::abs);
         vec![
             Check::at_least("residual of the encoder, forced less free-running, ε 0.1", large, 0.03),
             Check::at_least("the same, ε 1e-8", small, 0.03),
             Check::at_most("most the offset moves", higher(moved_large, moved_small), 0.0),
-            Check::at_least("words lost by forcing with temporal attention, ε 1e-8", kept_small, 0.03).causal(),
-            Check::reported("the same, ε 0.1", kept_large).causal(),
         ]
     },
     figure: |all| {
@@ -108,6 +105,32 @@ pub(super) const FORCING: Claim = Claim {
         });
         let labels = ["free-running", "forced"].map(String::from).to_vec();
         Figure::bars("Residual of the encoder, free-running and forced.", "residual", labels, lines.collect())
+    },
+};
+
+pub(super) const FORCING_ATTENTION: Claim = Claim {
+    id: "forcing-attention",
+    sentence: "With Adam's usual ε, teacher forcing makes attention need more than position: rebuilt from position alone it loses words that a free-running network keeps.",
+    origin: Origin::New(
+        "two by two with `optimiser`; an independent prototype found 89 % of the words and 9 % of the phrases right where free-running it had all; on seeds 211 to 213 it was a part of `forcing`, whose sentence does not say it, and did not hold",
+    ),
+    proof: Proof::Causal,
+    networks: LEVERS,
+    is_quick: false,
+    measure: |evidence| {
+        let [words_large, words_small] = by_forcing(evidence, |study| -Head(study.site()).words("temporal"));
+        let [phrases_large, phrases_small] = by_forcing(evidence, |study| -Head(study.site()).phrases("temporal"));
+        vec![
+            Check::at_least("words lost by forcing with temporal attention, ε 1e-8", words_small, 0.03).causal(),
+            Check::reported("the same, ε 0.1", words_large).causal(),
+            Check::reported("phrases lost, ε 1e-8", phrases_small).causal(),
+            Check::reported("the same, ε 0.1", phrases_large).causal(),
+        ]
+    },
+    figure: |all| {
+        bars(all, "Words right when attention is rebuilt from the temporal parts alone.", "words right", |study| {
+            Head(study.site()).words("temporal")
+        })
     },
 };
 
@@ -168,17 +191,18 @@ fn formation(points: &[TimelinePoint]) -> [Vec<[f64; 2]>; 2] {
     [of("uniform", "temporal"), of("temporal", "temporal+input")]
 }
 
-/// The first record from which a line is above half of where it ends.
+/// The first record from which on a line stays at half of where it ends or above; no number where it ends at nothing or below.
 fn half_way(line: &[[f64; 2]]) -> f64 {
-    let Some(&[_, end]) = line.last() else { return f64::NAN };
-    line.iter().find(|[_, value]| *value >= end / 2.0).map_or(f64::NAN, |[step, _]| *step)
+    let Some(&[_, end]) = line.last().filter(|[_, end]| *end > 0.0) else { return f64::NAN };
+    let above = line.iter().rev().take_while(|[_, value]| *value >= end / 2.0);
+    above.last().map_or(f64::NAN, |[step, _]| *step)
 }
 
 pub(super) const FORMATION: Claim = Claim {
     id: "formation",
     sentence: "While a network learns eSCAN its attention forms from time first, from input later.",
     origin: Origin::New(
-        "updates until what position makes of attention, and what tokens add to it, is half of what it becomes; recorded every 50",
+        "updates until what position makes of attention, and what tokens add to it, is half of what it becomes and stays so; recorded every 50. The numbers marked † are of the network at the end: they say that it needs both, not in which order they came",
     ),
     proof: Proof::Causal,
     networks: &["escan-aed"],
@@ -247,3 +271,19 @@ pub(super) const TURN_TO_POSITION: Claim = Claim {
         Figure::lines("Share of the temporal term while a network learns to reverse.", "updates", "centred share", series.collect())
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_way_is_where_a_line_stays_and_nowhere_where_it_comes_to_nothing() {
+        let line = |values: &[f64]| values.iter().enumerate().map(|(record, &value)| [50.0 * record as f64, value]).collect::<Vec<_>>();
+        assert_eq!(half_way(&line(&[0.0, 0.1, 0.2, 0.3, 0.4])), 100.0);
+        assert_eq!(half_way(&line(&[0.0, 0.3, 0.1, 0.2, 0.4])), 150.0, "it fell below again");
+        assert_eq!(half_way(&line(&[0.4])), 0.0);
+        for nothing in [&[][..], &[0.3, 0.0], &[0.3, -0.1], &[0.3, f64::NAN]] {
+            assert!(half_way(&line(nothing)).is_nan(), "{nothing:?}");
+        }
+    }
+}
