@@ -103,6 +103,12 @@ export function token(name) {
   return el("bdi", { class: "token" }, shownToken(name));
 }
 
+/** What a line of a matrix is called: its token, or what was read → what was written, each in its own direction. */
+export function lineName({ text, before }) {
+  const isolated = (name) => `\u2068${shownToken(name)}\u2069`;
+  return before === undefined ? shownToken(text) : `${isolated(before)} → ${isolated(text)}`;
+}
+
 /** Controls, marks that turn text around or take no room, and what is no character: written out, as figures do. */
 const UNSEEN = /[\p{Cc}\p{NChar}\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
 

@@ -5,7 +5,8 @@
 //   report(id)                   a promise of { id, name, report, samples, codes, training, timeline }; `report` is report.json, `samples`
 //                                lists sentences by their tokens: { number, source, fed, predicted, target, special, scene, visible };
 //                                `scene` is what a source that is no text sounds or looks like, `codes` what its codes stand for;
-//                                of a file that was sent, `warning` is what is wrong with it
+//                                of a file that was sent, `warning` is what is wrong with it; of a sentence that was asked about, `words`
+//                                has for each token the number of its word, by side, where the model's rules are known
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
 //   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
@@ -111,7 +112,7 @@ class LiveSource {
   async askNew(id, question, site) {
     const answer = await this.askAt(id, question, site);
     const { samples } = await this.report(id);
-    const number = samples.push({ ...answer.sample, warning: answer.warning }) - 1;
+    const number = samples.push({ ...answer.sample, warning: answer.warning, words: answer.words }) - 1;
     this.questions.set(`${id}/${number}`, question);
     this.cache.set(`typed/${id}/${number}/${site}`, Promise.resolve(answer));
     if (question.sentence.file) this.numbers.set(`${id} ${this.asked(id, number)}`, Promise.resolve(number));
