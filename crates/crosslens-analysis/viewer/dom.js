@@ -46,7 +46,17 @@ export function say(text) {
 export function percent(share, digits = 0) {
   if (share === null || share === undefined || Number.isNaN(share)) return "–";
   const text = (100 * share).toFixed(digits);
-  return `${Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−")} %`;
+  return unbroken(`${Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−")} %`);
+}
+
+/** A text in which no line ends between a number and its `%`. */
+export function unbroken(text) {
+  return text.replaceAll(" %", "\u00a0%");
+}
+
+/** The size of the page's letters, which grows with the screen. */
+export function letter() {
+  return parseFloat(getComputedStyle(document.body).fontSize) || 15;
 }
 
 /** A number with so many digits behind the point. */

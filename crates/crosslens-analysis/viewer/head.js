@@ -1,6 +1,6 @@
 // Head: one attention head on one sentence, its terms, and what is left when some are switched off.
 
-import { checkbox, choice, el, explain, fill, lineName, number, percent, say, shownToken, slider, table, token } from "./dom.js";
+import { checkbox, choice, el, explain, fill, lineName, number, percent, say, shownToken, slider, table, token, unbroken } from "./dom.js";
 import { PARTS, colours, isLight, weightPlace } from "./colours.js";
 import { RebuiltLines, allPieces, argmax, centred, hasPieces, largest, looksSpecial, madeOf, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
 import { change, state, stateCell, stateNumber } from "./state.js";
@@ -155,7 +155,7 @@ class HeadView {
             downloads(() => `attention-${this.context.entry.name}-${this.site.kind}-l${this.site.layer}h${this.site.head}-${this.sample}`, {
               figure: () => this.scene?.figure(this.wholePicture(), this.title) ?? matrixSvg({ ...this.wholePicture(), title: this.title }),
               data: () => this.dataOut(), rows: () => matrixRows(this.wholePicture()) })),
-          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site, this.scene) : `Averaged over all sentences, step by step. ${stepsHint(this.site)}`),
+          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site, this.scene) : `Averaged step by step over the sentences that have both steps; rows need not add up to 100 %. ${stepsHint(this.site)}`),
           this.sentenceBox.element,
           this.scene?.element,
           this.heatmap.element,
@@ -175,7 +175,7 @@ class HeadView {
     const all = totals(this.site);
     const { error } = this.site;
     return el("section", { class: "card verdict", "aria-label": "Verdict" },
-      el("p", { class: "verdict-line" }, verdictChip(this.site), el("span", {}, sentenceCase(this.site.verdict.text), ".")),
+      el("p", { class: "verdict-line" }, verdictChip(this.site), el("span", {}, unbroken(sentenceCase(this.site.verdict.text)), ".")),
       all && el("p", { class: "verdict-shares" }, shareBar(all), el("span", { class: "muted" }, all.map((share, part) => `${PARTS[part].name}${PARTS[part].key === "residual" ? "" : ` (${PARTS[part].key})`} ${percent(share)}`).join(" · "),
         ` of what makes a row's scores differ; the terms add up to the score to ${Math.max(error.score, error.attention ?? 0).toExponential(0)}`)));
   }

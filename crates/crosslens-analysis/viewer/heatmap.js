@@ -1,6 +1,6 @@
 // A matrix with tokens on both axes, on a canvas that is as large as what is seen of it and draws no more than that.
 
-import { el, lineName, shownToken } from "./dom.js";
+import { el, letter, lineName, shownToken, unbroken } from "./dom.js";
 import { colours, isLight, signedPlace, weightPlace } from "./colours.js";
 
 const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Noto Sans Arabic', sans-serif";
@@ -27,10 +27,15 @@ export function painter(kind, largest, threshold = 0) {
   return { place: (value) => (hides(value) ? 0 : weightPlace(value * scale)), ramp: weights, hides };
 }
 
+/** The number in a cell of a matrix. */
+export function valueAt({ values, nColumns }, { row, column }) {
+  return values[row * nColumns + column];
+}
+
 /** What the numbers at the ends of a ramp are: `[least, most]`. */
 export function rampEnds({ kind, isShare, largest }) {
-  const most = isShare || kind === "weights" ? `${Number((100 * largest).toPrecision(2))} %` : largest.toPrecision(2);
-  return [kind === "signed" ? `−${most}` : isShare || kind === "weights" ? "0 %" : "0", most];
+  const most = isShare || kind === "weights" ? unbroken(`${Number((100 * largest).toPrecision(2))} %`) : largest.toPrecision(2);
+  return [kind === "signed" ? `−${most}` : isShare || kind === "weights" ? unbroken("0 %") : "0", most];
 }
 
 export class Heatmap {
@@ -468,11 +473,6 @@ export class Heatmap {
 /** A zoom that cells can have. */
 function within(zoom) {
   return Math.min(12, Math.max(1, zoom));
-}
-
-/** The size of the page's letters, which grows with the screen. */
-function letter() {
-  return parseFloat(getComputedStyle(document.body).fontSize) || 15;
 }
 
 export function fontOf(size, isBold = false) {

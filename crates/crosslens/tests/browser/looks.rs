@@ -165,14 +165,24 @@ fn long_sentences_are_drawn_as_far_as_they_are_seen() {
 
     // One term off: what is seen is rebuilt at once, and the figures of all rows follow, the same as if all had been.
     // Of a single sentence every score is its position's: without that term attention is even.
-    browser.eval("document.querySelector(`[data-piece='0']`).click()");
+    browser.eval(COUNT_READOUTS);
+    // The slider moved and the colours stretched meanwhile begin nothing anew, and nothing is said twice.
+    browser.eval(
+        "document.querySelector(`[data-piece='0']`).click(); for (const value of [0.02, 0.01, 0]) { threshold.value = value; threshold.dispatchEvent(new Event('input')); } [...document.querySelectorAll('.check')].find((it) => it.textContent === 'stretch colours').querySelector('input').click()",
+    );
     browser.wait("document.getElementById('tv')?.dataset.value > 0");
+    browser.eval("threshold.value = 0.03; threshold.dispatchEvent(new Event('input'))");
+    browser.settle();
+    assert_eq!(browser.eval("window.readouts"), json!(["…", browser.text("tv.textContent")]), "what is rebuilt was told once");
     let (tv, agreement) = (browser.number("tv.dataset.value"), browser.number("agreement.dataset.value"));
     let (expected_tv, expected_agreement) = without(&explained.samples.sentences[0], 0);
     assert!((tv - expected_tv).abs() < 2e-3, "{tv} and {expected_tv}");
     assert!((agreement - expected_agreement).abs() < 2e-2, "{agreement} and {expected_agreement}");
     browser.was_quiet();
 }
+
+/// Keeps every total variation that is told.
+const COUNT_READOUTS: &str = "(() => { window.readouts = []; new MutationObserver((changes) => { for (const { addedNodes } of changes) for (const node of addedNodes) if (node.className === 'figures') window.readouts.push(node.querySelector('#tv').textContent); }).observe(document.querySelector('.terms .readout'), { childList: true }); })()";
 
 /// Total variation and agreement of a sentence's attention without one piece, row by row.
 fn without(sample: &crosslens_lab::analysis::explain::Sample, off: usize) -> (f64, f64) {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::chromium::Browser;
 use super::common::{TINY, crosslens, succeed};
+use super::lines::{columns, tick};
 use super::pages::tiny;
 
 /// A server that ends with the test.
@@ -179,6 +180,41 @@ fn a_question_is_asked_as_it_was_put_and_again_by_its_address() {
     browser.open(&folder.path().join("page.html"), &place);
     let said = browser.text("document.getElementById('not-here').textContent");
     assert!(said.contains(&source) && said.contains("crosslens serve"), "{said}");
+}
+
+/// A run of a few updates on text, cut into at most 40 pieces.
+const TEXT: &str = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 8\nunits = 'bpe'\nvocabulary = 40\n\
+    [network]\nfamily = 'luong'\nscore = 'general'\nhidden = 8\n[training]\nsteps = 5\nbatch = 8\nevaluate_every = 5\nevaluate_samples = 4\n";
+
+/// A letter that no piece has is no end of a word, which the marks of pieces alone do not tell.
+#[test]
+fn words_are_joined_by_the_rules_of_the_model() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let nouns = [("cat", "le chat"), ("dog", "le chien"), ("mouse", "la souris"), ("cow", "la vache")];
+    let pairs = nouns.iter().flat_map(|(subject, sujet)| {
+        let verbs = [("sees", "voit"), ("eats", "mange"), ("hears", "entend"), ("wants", "veut")];
+        nouns.iter().flat_map(move |(object, objet)| {
+            verbs.map(|(verb, verbe)| format!("The {subject} {verb} the {object}.\t{sujet} {verbe} {objet}.\n"))
+        })
+    });
+    std::fs::write(folder.path().join("pairs.tsv"), pairs.collect::<String>()).expect("writable");
+    std::fs::write(folder.path().join("text.toml"), TEXT).expect("writable");
+    succeed(folder.path(), &["train", "text.toml", "--out", "text", "--quiet"]);
+    let serving = Serving::start(folder.path(), &["text", "--sentences", "20"]);
+    browser.window(1280, 1000, "light");
+    browser.visit(&serving.url);
+    browser.eval(LISTEN);
+    fill(&mut browser, "live-source", "The c猫t sees the dog.");
+    browser.press("Enter");
+    browser.wait("window.answers.length === 1");
+    browser.wait("location.hash.includes('asked=')");
+    browser.settle();
+    let n_pieces = columns(&mut browser).len();
+    tick(&mut browser, "whole words");
+    assert_eq!(columns(&mut browser), ["The", "c<unk>t", "sees", "the", "dog.", "<eos>"]);
+    assert!(n_pieces > 6, "{n_pieces} pieces");
+    browser.asked_only(&serving.url);
 }
 
 /// The page is there before its report, says how far that is, and shows it as soon as it is made.
