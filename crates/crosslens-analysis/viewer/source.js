@@ -23,6 +23,7 @@
 //       isOwn(id)                              whether questions are answered by the components of this report
 //       rerun(id, number, site, { off, bias })   a promise of { predicted }: decodes again without the pieces whose bits are set in `off`
 //       startJob(id, options), watchJob(job, told), cancelJob(job)    explain the whole model anew; the last told is how it ended
+//       openJobs()                             a promise of the jobs that wait or run, whoever started them: [{ id, name, sentences }]
 //       prepared(id, told)                     a promise that ends when a report whose summary says `ready: false` is there or never will be;
 //                                              `told` hears how far it is
 //
@@ -91,6 +92,7 @@ class LiveSource {
       isOwn: (id) => this.list.findIndex(({ of }) => of === this.list[id].of) === id,
       rerun: (id, number, site, { off, bias }) => this.rerun(id, number, site, off, bias),
       startJob: (id, options) => this.post("jobs", { model: this.list[id].of, ...options }),
+      openJobs: () => this.openJobs(),
       watchJob: (job, told) => this.watch(`jobs/${job}`, told),
       prepared: (id, told) => this.prepared(id, told),
       cancelJob: (job) => this.ask(`jobs/${job}`, { method: "DELETE" }),
@@ -156,6 +158,12 @@ class LiveSource {
     const ofReport = { sentence, estimator: report.components.estimator };
     const pieces = Array.from({ length: 9 }, (_, piece) => piece).filter((piece) => (off >> piece) & 1);
     return this.post(`models/${this.list[id].of}/rerun`, { ...wireOf(this.questions.get(`${id}/${number}`) ?? ofReport), site, off: pieces, bias });
+  }
+
+  async openJobs() {
+    const jobs = await this.ask("jobs").then((response) => response.json());
+    const isOpen = ({ state }) => ["waiting", "running"].includes(state);
+    return jobs.filter(isOpen).map(({ id, model, sentences }) => ({ id, sentences, name: this.list.find(({ of }) => of === model)?.name ?? "a model" }));
   }
 
   /** Hears how a job or a model stands until that has ended; then the list of reports is read anew. */

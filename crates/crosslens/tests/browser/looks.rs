@@ -30,11 +30,47 @@ fn no_view_scrolls_sideways_from_320_pixels_to_4k() {
                     let (used, room) = (browser.number("document.documentElement.scrollWidth"), browser.number("innerWidth"));
                     assert!(used <= room, "{name}, {view} at {width} pixels is {used} wide");
                     browser.picture(&format!("{name}-{view}-{size}-{scheme}"));
+                    if name == "trained" {
+                        is_legible(&mut browser, view, width);
+                    }
                 }
             }
         }
     }
     browser.was_quiet();
+}
+
+/// Keeps the sizes of what is written on a canvas, and lets the components be drawn anew.
+const WRITE_AGAIN: &str = "(() => { window.sizes = []; const write = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (...all) { window.sizes.push(parseFloat(this.font)); return write.apply(this, all); }; document.querySelector('.cloud canvas').dispatchEvent(new KeyboardEvent('keydown', { key: '+' })); })()";
+
+/// Sizes of the letters of charts, as they are seen.
+const CHART_LETTERS: &str = "[...document.querySelectorAll('.chart text')].map((it) => parseFloat(getComputedStyle(it).fontSize) * it.ownerSVGElement.getBoundingClientRect().width / it.ownerSVGElement.viewBox.baseVal.width)";
+
+/// How many ticks of the time axis stand on the one before them.
+const TICKS_ON_TICKS: &str = "[...document.querySelectorAll('.chart')].flatMap((chart) => { const boxes = [...chart.querySelectorAll('.tick')].map((it) => it.getBoundingClientRect()); return boxes.filter((box, place) => place && box.left < boxes[place - 1].right); }).length";
+
+/// Letters in pictures are nearly as large as those around them, on a phone and on a wall.
+fn is_legible(browser: &mut Browser, view: &str, width: u32) {
+    let letters = match view {
+        "training" => CHART_LETTERS,
+        "components" => {
+            browser.eval(WRITE_AGAIN);
+            browser.settle();
+            "window.sizes"
+        }
+        _ => return,
+    };
+    let sizes: Vec<f64> = serde_json::from_value(browser.eval(letters)).expect("sizes");
+    let page = browser.number("parseFloat(getComputedStyle(document.body).fontSize)");
+    assert!(sizes.len() > 3 && sizes.iter().all(|size| (0.75..=1.01).contains(&(size / page))), "{view} at {width}: {sizes:?} of {page}");
+    assert_eq!(browser.eval(TICKS_ON_TICKS), 0, "{view} at {width}");
+    if view == "components" {
+        // A token's mark is a square of eight fifteenths of a letter.
+        let side = format!("{:.2}", page * 8.0 / 15.0);
+        let side = side.trim_end_matches('0').trim_end_matches('.');
+        let figure = String::from_utf8(browser.download("", "SVG")).expect("text");
+        assert!(figure.contains(&format!("h{side}v{side}h-{side}z")), "no mark of {side} at {width}");
+    }
 }
 
 /// A window made smaller while the page is open: the matrix follows.
@@ -128,6 +164,9 @@ fn the_address_holds_the_colours_and_the_place_in_the_matrix() {
     browser.eval("document.querySelector('[data-view=compare]').click()");
     browser.wait("document.querySelector('h1').textContent === 'Compare'");
     assert_eq!((browser.eval("location.hash.includes('theme=dark')"), paper(&mut browser)), (json!(true), dark));
+    // The browser's own button leads back.
+    browser.eval("history.back()");
+    browser.wait("document.querySelector('h1').textContent.startsWith('Cross-attention')");
     browser.open(&page, &address);
     browser.eval("document.getElementById('sample-next').click()");
     browser.wait("!location.hash.includes('at=')");

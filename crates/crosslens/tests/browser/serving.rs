@@ -103,10 +103,17 @@ fn a_sentence_is_typed_explained_and_decoded_again_without_a_term() {
     // A longer one is cancelled.
     fill(&mut browser, "job-sentences", "100000");
     browser.eval("document.getElementById('job-start').click()");
-    browser.wait("document.getElementById('job-cancel') !== null");
+    browser.wait("document.querySelector('.job-cancel') !== null");
     browser.picture("serve-job");
-    browser.eval("document.getElementById('job-cancel').click()");
-    browser.wait("document.getElementById('job-end')?.textContent === 'cancelled'");
+    // A page that is loaded meanwhile knows of it, watches it and can cancel it.
+    browser.visit(&serving.url);
+    browser.wait("document.querySelectorAll('.job-cancel').length === 1");
+    browser.wait("/: \\d+ of 100000$/.test(document.querySelector('.job .muted')?.textContent)");
+    assert_eq!(browser.text("document.querySelector('.job-cancel').getAttribute('aria-label')"), "cancel: run on 100000 sentences");
+    browser.names_everything("a job that was found");
+    browser.eval("document.querySelector('.job-cancel').click()");
+    browser.wait("document.querySelector('.job-end')?.textContent === 'cancelled'");
+    assert_eq!(browser.eval("fetch('api/jobs').then((answer) => answer.json()).then((jobs) => jobs.at(-1).state)"), "cancelled");
     browser.asked_only(&serving.url);
 }
 
