@@ -130,8 +130,9 @@ export function preparing(source, id, heading = "h1") {
   say(`${name} is being explained`);
   // How it ends is seen by whoever asks for the report.
   source.live.prepared(id, show).catch(() => {});
+  const cancel = el("button", { type: "button", class: "prepare-cancel", "aria-label": `cancel: ${name}`, onclick: () => source.live.cancelPreparing(id).catch((error) => say(error.message)) }, "cancel");
   return el("section", { class: "card", id: "preparing", "aria-busy": "true" },
-    el(heading, {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words));
+    el(heading, {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words, cancel));
 }
 
 async function startJob(context, live, options) {

@@ -26,6 +26,7 @@
 //       openJobs()                             a promise of the jobs that wait or run, whoever started them: [{ id, name, sentences }]
 //       prepared(id, told)                     a promise that ends when a report whose summary says `ready: false` is there or never will be;
 //                                              `told` hears how far it is
+//       cancelPreparing(id)                    breaks that off
 //
 // `StaticSource` reads what stands in the page itself. `LiveSource` asks a server, at an address the page's index gives as `api`; what it
 // may ask is described in docs/openapi.json. Reports and sentences are there as they are in a page: `reports/{id}` is the block
@@ -95,6 +96,7 @@ class LiveSource {
       openJobs: () => this.openJobs(),
       watchJob: (job, told) => this.watch(`jobs/${job}`, told),
       prepared: (id, told) => this.prepared(id, told),
+      cancelPreparing: (id) => this.ask(`models/${this.list[id].of}/explanation`, { method: "DELETE" }),
       cancelJob: (job) => this.ask(`jobs/${job}`, { method: "DELETE" }),
     };
   }

@@ -204,6 +204,7 @@ fn long_sentences_are_drawn_as_far_as_they_are_seen() {
 
     // One term off: what is seen is rebuilt at once, and the figures of all rows follow, the same as if all had been.
     // Of a single sentence every score is its position's: without that term attention is even.
+    browser.wait("document.getElementById('tv')?.dataset.value !== undefined");
     browser.eval(COUNT_READOUTS);
     // The slider moved and the colours stretched meanwhile begin nothing anew, and nothing is said twice.
     browser.eval(

@@ -249,6 +249,23 @@ fn the_page_tells_how_far_an_explanation_is_until_it_is_there() {
     browser.asked_only(&serving.url);
 }
 
+/// Whoever has asked for too much need not wait for it.
+#[test]
+fn the_first_explanation_is_cancelled_from_the_page() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    tiny(folder.path());
+    let serving = Serving::start(folder.path(), &["run", "--sentences", "1000000"]);
+    browser.window(1280, 1000, "light");
+    browser.call("Page.navigate", json!({ "url": serving.url }));
+    browser.wait("/ of 1000000$/.test(document.querySelector('#preparing .job span')?.textContent)");
+    assert_eq!(browser.text("document.querySelector('.prepare-cancel').getAttribute('aria-label')"), "cancel: run");
+    browser.eval("document.querySelector('.prepare-cancel').click()");
+    browser.wait("document.querySelector('main [role=alert]') !== null");
+    let said = browser.text("document.querySelector('main [role=alert] p').textContent");
+    assert_eq!(said, "`run` cannot be shown: its explanation was cancelled; start the server again to have it");
+}
+
 /// Where the second report of a comparison is chosen.
 const REPORT_B: &str = "document.querySelector('select[aria-label=\"Report B\"]')";
 
