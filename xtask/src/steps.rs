@@ -84,7 +84,7 @@ fn without_pictures(workspace: &Rc<Workspace>, offline: bool) -> Step {
 
 /// Gets the browsers that some tests need; without Chromium they are skipped, and this step says so.
 fn browser(workspace: &Rc<Workspace>, offline: bool) -> Step {
-    own_step("browser", workspace, "apt-get install chromium firefox-esr", move |_| {
+    own_step("browser", workspace, "apt-get install chromium firefox-esr fonts-droid-fallback", move |_| {
         Ok(Chromium::ensure(offline)?.map_or(Outcome::Passed, Outcome::Skipped))
     })
 }

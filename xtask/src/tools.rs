@@ -59,39 +59,80 @@ impl Chromium {
     const PROGRAMS: [&'static str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
     pub(crate) fn is_there() -> bool {
-        let works = |program: &&str| {
-            let mut version = Command::new(program);
-            version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-            version.status().is_ok_and(|status| status.success())
-        };
-        std::env::var_os(Self::NAMED).is_some() || Self::PROGRAMS.iter().any(works)
+        std::env::var_os(Self::NAMED).is_some() || Self::PROGRAMS.iter().any(|program| works(program))
     }
 
-    /// Installs the Debian package if there is no Chromium, and then Firefox's too, without which one test is skipped. `Ok(Some(reason))`
+    /// Installs the Debian package if there is no Chromium, and what else the page is tested with if that is missing. `Ok(Some(reason))`
     /// means that nothing is tested in a browser.
     pub(crate) fn ensure(offline: bool) -> Result<Option<String>> {
         if std::env::var_os(Self::OFF).is_some() {
             return Ok(Some(format!("{} is set: nothing is tested in a browser", Self::OFF)));
         }
-        if Self::is_there() {
-            return Ok(None);
-        }
+        let is_there = Self::is_there();
         if offline {
-            return Ok(Some("Chromium is not installed and --offline installs nothing: nothing is tested in a browser".to_owned()));
+            let why = "Chromium is not installed and --offline installs nothing: nothing is tested in a browser";
+            return Ok((!is_there).then(|| why.to_owned()));
         }
-
-        println!("the page is tested in real browsers and there is none; installing them: apt-get install chromium firefox-esr");
-        apt_get(&["update"]);
-        if !apt_install("chromium") {
-            let (named, off) = (Self::NAMED, Self::OFF);
-            bail!("`apt-get install chromium` failed: install Chromium by hand, name it in {named}, or set {off}=1 to do without");
+        let missing: Vec<&Beside> = Beside::ALL.iter().filter(|beside| !(beside.is_there)()).collect();
+        if !is_there || !missing.is_empty() {
+            apt_get(&["update"]);
         }
-        // One test needs it, which says when it is skipped.
-        if !apt_install("firefox-esr") {
-            println!("`apt-get install firefox-esr` failed: the page is opened in Chromium alone");
+        if !is_there {
+            println!("the page is tested in a real browser and there is none; installing it: apt-get install chromium");
+            if !apt_install("chromium") {
+                let (named, off) = (Self::NAMED, Self::OFF);
+                bail!("`apt-get install chromium` failed: install Chromium by hand, name it in {named}, or set {off}=1 to do without");
+            }
         }
+        missing.into_iter().for_each(Beside::install);
         Ok(None)
     }
+}
+
+/// A Debian package with which more of the page is seen; the tests do without it as well.
+struct Beside {
+    package: &'static str,
+    /// What it is for.
+    why: &'static str,
+    /// What is not seen without it.
+    without: &'static str,
+    is_there: fn() -> bool,
+}
+
+impl Beside {
+    const ALL: [Self; 2] = [
+        Self {
+            package: "firefox-esr",
+            why: "the page is opened in a second browser",
+            without: "the page is opened in Chromium alone",
+            is_there: || std::env::var_os("CROSSLENS_FIREFOX").is_some() || works("firefox-esr") || works("firefox"),
+        },
+        Self {
+            package: "fonts-droid-fallback",
+            why: "pictures of the page show Chinese, Japanese and Korean tokens, for which no font is here",
+            without: "such tokens are boxes in the pictures of the page",
+            // The character 猫.
+            is_there: || prints_something("fc-list", ":charset=732b"),
+        },
+    ];
+
+    fn install(&self) {
+        let Self { package, why, without, .. } = self;
+        println!("{why}: apt-get install {package}");
+        if !apt_install(package) {
+            println!("`apt-get install {package}` failed: {without}");
+        }
+    }
+}
+
+/// Whether a program can be started.
+fn works(program: &str) -> bool {
+    let mut version = Command::new(program);
+    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn prints_something(program: &str, argument: &str) -> bool {
+    Command::new(program).arg(argument).stderr(Stdio::null()).output().is_ok_and(|output| !output.stdout.is_empty())
 }
 
 /// Installs a Debian package; gives whether that worked.

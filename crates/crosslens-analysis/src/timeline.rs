@@ -63,6 +63,9 @@ impl Timeline {
 pub struct TimelinePoint {
     /// Updates made.
     pub step: u64,
+    /// Sentences that it was explained on; null in files of versions that did not say.
+    #[serde(default)]
+    pub sentences: Option<u64>,
     /// Mean cross-entropy, nats, if known.
     pub loss: Option<f64>,
     /// Share of steps right, if known.
@@ -105,6 +108,7 @@ impl TimelinePoint {
         };
         Self {
             step,
+            sentences: Some(report.corpus.pairs),
             loss: report.task.loss,
             word_accuracy: report.task.word_accuracy,
             phrase_accuracy: report.task.phrase_accuracy,

@@ -59,12 +59,17 @@ export class RebuiltLines {
     this.isSame = new Uint8Array(rows.length);
   }
 
-  /** Begins anew with other pieces, in the same memory; `hasDifference` asks for the rebuilt less the true attention too. */
+  /**
+   * Begins anew with other pieces, in the same memory; `hasDifference` asks for the rebuilt less the true attention too. With the same ones
+   * everything goes on as it is. Gives whether it began anew.
+   */
   choose(mask, hasBias, hasDifference = false) {
+    if (mask === this.mask && hasBias === this.hasBias && (this.hasDifference || !hasDifference)) return false;
     Object.assign(this, { mask, hasBias, hasDifference, nMeasured: 0, turn: this.turn + 1 });
     if (hasDifference) this.difference ??= { ...this.matrix, values: new Float32Array(this.matrix.values.length) };
     this.isMade.fill(0);
     if (this.matrix.values.length <= AT_ONCE) this.measure(this.rows.length);
+    return true;
   }
 
   get isDone() {
@@ -217,23 +222,33 @@ export function largest(values) {
   return most;
 }
 
-/** Whether tokens are pieces of words, by the markers tokenizers leave: `▁` or `Ġ` before, `##` before, `@@` behind. */
-export function marker(tokens) {
+/** How pieces of words are marked, or null where no token is: tokenizers leave `▁` or `Ġ` before a word, `##` before or `@@` behind a piece. */
+function marker(tokens) {
   for (const mark of ["▁", "Ġ"]) if (tokens.some((name) => name.startsWith(mark))) return mark;
   if (tokens.some((name) => name.length > 2 && name.startsWith("##"))) return "##";
   if (tokens.some((name) => name.length > 2 && name.endsWith("@@"))) return "@@";
   return null;
 }
 
-/** Groups subwords into words: a list of lists of places. Special tokens stay alone. */
-export function words(tokens, special) {
+/** Whether some word has more than one token. */
+export function hasPieces(tokens, wordOf) {
+  return wordOf ? new Set(wordOf).size < wordOf.length : marker(tokens) !== null;
+}
+
+/**
+ * Groups subwords into words: a list of lists of places. `wordOf`, where the model's own rules are known, is the number of each token's
+ * word; otherwise words are found by the markers of their pieces, and special tokens stay alone.
+ */
+export function words(tokens, special, wordOf) {
   const mark = marker(tokens);
+  const goesOn = (name, place) => {
+    if (wordOf) return wordOf[place] === wordOf[place - 1];
+    if (special.has(place) || special.has(place - 1) || mark === null) return false;
+    return mark === "##" ? name.startsWith("##") : mark === "@@" ? tokens[place - 1].endsWith("@@") : !name.startsWith(mark);
+  };
   const groups = [];
   tokens.forEach((name, place) => {
-    const before = tokens[place - 1];
-    const isAlone = special.has(place) || special.has(place - 1) || place === 0 || mark === null;
-    const goesOn = !isAlone && (mark === "##" ? name.startsWith("##") : mark === "@@" ? before.endsWith("@@") : !name.startsWith(mark));
-    if (goesOn) groups[groups.length - 1].push(place);
+    if (place > 0 && goesOn(name, place)) groups[groups.length - 1].push(place);
     else groups.push([place]);
   });
   return groups;
@@ -247,7 +262,10 @@ export function wordText(tokens, group) {
   }).join("");
 }
 
-/** Whether a token's name looks like a sign and not like a word: `<s>`, `</s>`, `[CLS]`, `__eng__`, `>>fr<<`. */
+/**
+ * Whether a token's name looks like a sign and not like a word: `<s>`, `</s>`, `<|en|>`, `[CLS]`, `__eng__`, `>>fr<<`. Without a letter or a
+ * bar it is a word, such as the `<.>` of eSCAN; so are bytes, `<0x0A>`.
+ */
 export function looksSpecial(name) {
-  return /^(<[^<>\s]+>|\[[A-Z_]+\]|__\w+__|>>\w+<<|[a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})$/u.test(name);
+  return /^(<(?!0x[0-9A-F]{2}>)[^<>\s]*[\p{L}|][^<>\s]*>|\[[A-Z_]+\]|__\w+__|>>\w+<<|[a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})$/u.test(name);
 }

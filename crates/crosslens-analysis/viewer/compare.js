@@ -3,7 +3,7 @@
 import { el, explain, fill, number, percent, select, table } from "./dom.js";
 import { PARTS } from "./colours.js";
 import { change, state } from "./state.js";
-import { Heatmap } from "./heatmap.js";
+import { Heatmap, valueAt } from "./heatmap.js";
 import { downloads, matrixPanel, matrixRows, panelsSvg } from "./download.js";
 import { preparing } from "./live.js";
 import { heading, kept, nothing, shareBar, siteName, sitePicker, totals, verdictChip } from "./parts.js";
@@ -39,7 +39,7 @@ export async function compareView(main, context) {
     { title: `B · ${second.name}`, site: two, picture: averageB && pictureOf(averageB, "weights", "average attention, B") },
     { title: "B − A", site: null, picture: difference && pictureOf(difference, "signed", "B less A: blue where B looks more") },
   ];
-  const maps = panels.map(({ title, picture }) => picture && new Heatmap({ label: `Average attention, ${title}`, most: 0.45, speak: (cell) => `step ${cell.row} and ${cell.column}`,
+  const maps = panels.map(({ title, picture }) => picture && new Heatmap({ label: `Average attention, ${title}`, most: 0.45, speak: (cell) => `step ${cell.row} and ${cell.column}, ${percent(valueAt(picture.matrix, cell), 1)}`,
     told: (cell) => maps.forEach((map) => { if (map && map.hover?.row !== cell?.row | map.hover?.column !== cell?.column) { map.hover = fitting(map, cell); map.request(); } }) }));
   maps.forEach((map) => map && context.onLeave(() => map.destroy()));
   fill(main,
@@ -55,7 +55,7 @@ export async function compareView(main, context) {
       picture ? maps[place].element : el("p", { class: "muted" }, "There is no average attention here.")))),
     el("div", { class: "compare" }, sharesTable(one, two), overall(first, second)),
     atlasTable(first, second),
-    explain("What am I looking at?", el("p", {}, "Average attention is the mean over all sentences at each pair of steps: what is the same whatever the sentence. Where the difference is blue, B looks more than A; where orange, less. Shares say what makes the scores; “kept” how often that part alone looks at the same token.")));
+    explain("What am I looking at?", el("p", {}, "Average attention is the mean at each pair of steps over the sentences that have both: what is the same whatever the sentence. Rows need not add up to 100 %, since other sentences stand behind each cell. Where the difference is blue, B looks more than A; where orange, less. Shares say what makes the scores; “kept” how often that part alone looks at the same token.")));
   maps.forEach((map, place) => map?.show(panels[place].picture));
 }
 

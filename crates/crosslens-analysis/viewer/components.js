@@ -1,12 +1,15 @@
 // Components: where positions, tokens, residuals and readouts lie, along the axes on which states vary most.
 
-import { checkbox, choice, el, explain, fill, percent, select, shownToken, table } from "./dom.js";
+import { checkbox, choice, el, explain, fill, letter, percent, select, shownToken, table } from "./dom.js";
 import { colours } from "./colours.js";
 import { change, state, stateNumber } from "./state.js";
 import { downloads, figureSvg, legendPanel } from "./download.js";
 import { SvgPen } from "./pen.js";
 import { heading, nothing } from "./parts.js";
 import { codeExamples } from "./scene.js";
+
+/** Size of the page's letters for which marks and lines have the sizes written here; they grow with it. */
+const LETTER = 15;
 
 /** Where one begins to look from: turn, tilt and zoom. */
 const EYE = [0.6, 0.35, 1];
@@ -130,7 +133,7 @@ class Cloud {
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(height * scale);
     this.canvas.style.height = `${height}px`;
-    [this.width, this.height] = [width, height];
+    [this.width, this.height, this.unit] = [width, height, letter() / LETTER];
     this.draw();
   }
 
@@ -175,7 +178,6 @@ class Cloud {
     this.seen = this.points.filter((point) => !this.off.has(point.layer)).map((point) => ({ point, at: this.project(point.at) })).sort((a, b) => a.at[2] - b.at[2]);
     this.joinPaths(context, scheme);
     this.drawLines(context);
-    const labels = new Labels(context);
     for (const { point, at: [x, y, depth] } of this.seen) {
       const colour = this.colour(point.stream);
       context.globalAlpha = point.layer === "residuals" ? 0.35 : 0.72 + 0.28 * Math.min(1, Math.max(0, (depth + 1) / 2));
@@ -183,56 +185,67 @@ class Cloud {
       else this.mark(context, scheme, point, x, y, colour);
     }
     context.globalAlpha = 1;
-    for (const { point, at: [x, y] } of [...this.seen].reverse()) {
-      if (point.label) labels.put(point.label, x, y, point.layer === "paths" ? scheme.muted : scheme.ink, scheme.paper);
-    }
+    this.drawNames(context, scheme);
     if (this.near) {
       const [x, y] = this.project(this.near.at);
       context.strokeStyle = scheme.ink;
-      context.lineWidth = 2;
+      context.lineWidth = 2 * this.unit;
       context.beginPath();
-      context.arc(x, y, 8, 0, 7);
+      context.arc(x, y, 8 * this.unit, 0, 7);
       context.stroke();
     }
+  }
+
+  /** Names of axes, then of tokens and readouts, then steps; of each kind what is near before what is far. */
+  drawNames(context, scheme) {
+    const [labels, half] = [new Labels(context, this, scheme.paper), 4 * this.unit];
+    for (const { point, at: [x, y] } of this.seen) if (point.label) labels.marks.push({ left: x - half, top: y - half, right: x + half, bottom: y + half });
+    // An axis that ends outside is named near the edge.
+    const margin = 16 * this.unit;
+    const within = (value, size) => Math.min(size - margin, Math.max(margin, value));
+    for (const { name, end: [x, y] } of this.axes()) labels.put(name, within(x, this.width), within(y, this.height), scheme.muted);
+    const named = [...this.seen].reverse().filter(({ point }) => point.label);
+    const isStep = ({ point }) => point.layer === "paths";
+    for (const { point, at: [x, y] } of named.filter((one) => !isStep(one))) labels.put(point.label, x, y, scheme.ink);
+    for (const { point, at: [x, y] } of named.filter(isStep)) labels.put(point.label, x, y, scheme.muted);
   }
 
   mark(context, scheme, point, x, y, colour) {
     context.fillStyle = context.strokeStyle = colour;
     context.beginPath();
+    const { unit } = this;
     if (point.layer === "inputs") {
-      context.rect(x - 4, y - 4, 8, 8);
+      context.rect(x - 4 * unit, y - 4 * unit, 8 * unit, 8 * unit);
       context.fill();
       context.strokeStyle = scheme.paper;
-      context.lineWidth = 1;
+      context.lineWidth = unit;
       context.stroke();
       return;
     }
     const radius = point.layer === "residuals" ? 2 : point.layer === "null" ? 2.5 : 4;
-    context.arc(x, y, radius, 0, 7);
+    context.lineWidth = unit;
+    context.arc(x, y, radius * unit, 0, 7);
     if (point.layer === "null") context.stroke();
     else context.fill();
   }
 
-  drawAxes(context, scheme) {
-    const names = this.frame.shares.slice(0, this.is3d ? 3 : 2);
-    context.font = "11px system-ui, sans-serif";
-    names.forEach((share, axis) => {
-      const end = [...this.centre];
-      const start = [...this.centre];
-      end[axis] += this.radius;
-      start[axis] -= this.radius;
-      const [[x0, y0], [x1, y1]] = [this.project(start), this.project(end)];
-      context.strokeStyle = scheme.faint;
-      context.lineWidth = 1;
-      context.beginPath();
-      context.moveTo(x0, y0);
-      context.lineTo(x1, y1);
-      context.stroke();
-      context.fillStyle = scheme.muted;
-      // The canvas remembers how the last picture's names were set.
-      context.textBaseline = "alphabetic";
-      context.fillText(`axis ${axis + 1}: ${percent(share)}`, Math.min(x1 + 4, this.width - 78), Math.max(12, y1 - 4));
+  /** Where the axes begin and end on the canvas, and what they are called. */
+  axes() {
+    return this.frame.shares.slice(0, this.is3d ? 3 : 2).map((share, axis) => {
+      const at = (way) => this.project(this.centre.map((value, other) => (other === axis ? value + way * this.radius : value)));
+      return { name: `axis ${axis + 1}: ${percent(share)}`, start: at(-1), end: at(1) };
     });
+  }
+
+  drawAxes(context, scheme) {
+    context.strokeStyle = scheme.faint;
+    context.lineWidth = this.unit;
+    for (const { start, end } of this.axes()) {
+      context.beginPath();
+      context.moveTo(start[0], start[1]);
+      context.lineTo(end[0], end[1]);
+      context.stroke();
+    }
   }
 
   /** Thin lines between the same step of the first two paths, as in figures: attention by position runs along them. */
@@ -241,7 +254,7 @@ class Cloud {
     const [first, second] = this.streams.filter((stream) => stream.path.length).map((stream) => stream.path);
     if (!second) return;
     context.strokeStyle = scheme.faint;
-    context.lineWidth = 1;
+    context.lineWidth = this.unit;
     context.beginPath();
     for (let step = 0; step < Math.min(first.length, second.length); step += 1) {
       context.moveTo(...this.project(first[step]).slice(0, 2));
@@ -261,8 +274,8 @@ class Cloud {
     for (const points of paths.values()) {
       context.strokeStyle = this.colour(points[0].stream);
       context.globalAlpha = 0.7;
-      context.lineWidth = points[0].layer === "null" ? 1 : 2;
-      context.setLineDash(points[0].layer === "null" ? [4, 3] : []);
+      context.lineWidth = (points[0].layer === "null" ? 1 : 2) * this.unit;
+      context.setLineDash(points[0].layer === "null" ? [4 * this.unit, 3 * this.unit] : []);
       context.beginPath();
       points.forEach((point, place) => {
         const [x, y] = this.project(point.at);
@@ -279,14 +292,14 @@ class Cloud {
     const [x0, y0] = this.project(this.frame.origin);
     const angle = Math.atan2(y - y0, x - x0);
     context.strokeStyle = context.fillStyle = scheme.ink;
-    context.lineWidth = 1.5;
+    context.lineWidth = 1.5 * this.unit;
     context.beginPath();
     context.moveTo(x0, y0);
     context.lineTo(x, y);
     context.stroke();
     context.beginPath();
     context.moveTo(x, y);
-    for (const side of [-0.4, 0.4]) context.lineTo(x - 9 * Math.cos(angle + side), y - 9 * Math.sin(angle + side));
+    for (const side of [-0.4, 0.4]) context.lineTo(x - 9 * this.unit * Math.cos(angle + side), y - 9 * this.unit * Math.sin(angle + side));
     context.fill();
   }
 
@@ -299,7 +312,7 @@ class Cloud {
     }
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const near = (this.seen ?? []).map(({ point, at }) => ({ point, apart: Math.hypot(at[0] - x, at[1] - y) })).reduce((best, one) => (one.apart < (best?.apart ?? 14) ? one : best), null);
+    const near = (this.seen ?? []).map(({ point, at }) => ({ point, apart: Math.hypot(at[0] - x, at[1] - y) })).reduce((best, one) => (one.apart < (best?.apart ?? 14 * this.unit) ? one : best), null);
     this.point(near?.point ?? null, x, y);
   }
 
@@ -309,8 +322,8 @@ class Cloud {
     fill(this.tip, point && `${point.title} · ${point.stream}`, point?.layer === "inputs" && codeExamples(this.entry, point.name));
     this.tip.classList.toggle("on", Boolean(point));
     if (point) {
-      this.tip.style.left = `${Math.min(x + 12, this.width - 150)}px`;
-      this.tip.style.top = `${Math.max(4, y - 30)}px`;
+      this.tip.style.left = `${Math.min(x + 12 * this.unit, this.width - 150 * this.unit)}px`;
+      this.tip.style.top = `${Math.max(4, y - 30 * this.unit)}px`;
     }
     this.request();
   }
@@ -327,28 +340,39 @@ class Cloud {
   }
 }
 
-/** Labels that do not cover each other. */
+/** Labels that do not cover each other and stay in the picture. */
 class Labels {
-  constructor(context) {
-    this.context = context;
-    this.boxes = [];
+  constructor(context, { width, height, unit }, paper) {
+    Object.assign(this, { context, width, height, unit, paper, boxes: [], marks: [] });
   }
 
-  put(text, x, y, colour, paper) {
-    const { context } = this;
-    context.font = "12px system-ui, 'Noto Sans', sans-serif";
+  /** Writes a text beside a place: right of it, left, above or below, wherever there is room first, on no mark if that can be; nowhere if there is none. */
+  put(text, x, y, colour) {
+    const { context, unit } = this;
+    context.font = `${12 * unit}px system-ui, 'Noto Sans', sans-serif`;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    const box = { x: x + 7, y: y - 8, width: context.measureText(text).width, height: 15 };
-    const covers = (other) => box.x < other.x + other.width && other.x < box.x + box.width && box.y < other.y + other.height && other.y < box.y + box.height;
-    if (this.boxes.some(covers)) return;
+    const [width, height, gap] = [context.measureText(text).width, 15 * unit, 7 * unit];
+    const corners = [[x + gap, y - height / 2], [x - gap - width, y - height / 2], [x - width / 2, y - gap - height], [x - width / 2, y + gap]];
+    const free = corners.map(([left, top]) => ({ left, top, right: left + width, bottom: top + height })).filter((one) => this.isFree(one));
+    const box = free.find((one) => !this.marks.some((mark) => covers(one, mark))) ?? free[0];
+    if (!box) return;
     this.boxes.push(box);
-    context.lineWidth = 3;
-    context.strokeStyle = paper;
-    context.strokeText(text, box.x, y);
+    context.lineWidth = 3 * unit;
+    context.strokeStyle = this.paper;
+    context.strokeText(text, box.left, box.top + height / 2);
     context.fillStyle = colour;
-    context.fillText(text, box.x, y);
+    context.fillText(text, box.left, box.top + height / 2);
   }
+
+  isFree(box) {
+    const isInside = box.left >= 0 && box.top >= 0 && box.right <= this.width && box.bottom <= this.height;
+    return isInside && !this.boxes.some((other) => covers(box, other));
+  }
+}
+
+function covers(box, other) {
+  return box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom;
 }
 
 function pointsOf(geometry, frame, { origin }) {

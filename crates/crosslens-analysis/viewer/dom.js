@@ -46,7 +46,17 @@ export function say(text) {
 export function percent(share, digits = 0) {
   if (share === null || share === undefined || Number.isNaN(share)) return "–";
   const text = (100 * share).toFixed(digits);
-  return `${Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−")} %`;
+  return unbroken(`${Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−")} %`);
+}
+
+/** A text in which no line ends between a number and its `%`. */
+export function unbroken(text) {
+  return text.replaceAll(" %", "\u00a0%");
+}
+
+/** The size of the page's letters, which grows with the screen. */
+export function letter() {
+  return parseFloat(getComputedStyle(document.body).fontSize) || 15;
 }
 
 /** A number with so many digits behind the point. */
@@ -101,6 +111,12 @@ export function table(caption, head, rows, properties = {}) {
 /** A token as it is shown: its own direction, blanks made visible. */
 export function token(name) {
   return el("bdi", { class: "token" }, shownToken(name));
+}
+
+/** What a line of a matrix is called: its token, or what was read → what was written, each in its own direction. */
+export function lineName({ text, before }) {
+  const isolated = (name) => `\u2068${shownToken(name)}\u2069`;
+  return before === undefined ? shownToken(text) : `${isolated(before)} → ${isolated(text)}`;
 }
 
 /** Controls, marks that turn text around or take no room, and what is no character: written out, as figures do. */

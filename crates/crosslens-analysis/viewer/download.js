@@ -1,6 +1,6 @@
 // Takes figures and data out of the page: SVG and PNG, JSON and CSV.
 
-import { el, say, shownToken } from "./dom.js";
+import { el, lineName, say } from "./dom.js";
 import { colours } from "./colours.js";
 import { drawPixels, painter, rampEnds } from "./heatmap.js";
 
@@ -52,19 +52,18 @@ function cellsSvg(matrix, paint, left, top, cell) {
 /** A matrix as a panel of a figure: tokens on both axes unless it `isBare`, and below it what its colours mean. */
 export function matrixPanel({ matrix, rows, columns, kind, isShare, largest, threshold, caption, title }, isBare = false) {
   const cell = Math.max(3, Math.min(18, (isBare ? 160 : 900) / matrix.nColumns));
-  const text = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
-  const length = (list) => (isBare ? 4 : Math.min(220, 16 + 7 * list.reduce((most, line) => Math.max(most, [...text(line)].length), 0)));
+  const length = (list) => (isBare ? 4 : Math.min(220, 16 + 7 * list.reduce((most, line) => Math.max(most, [...lineName(line).replace(/[\u2068\u2069]/g, "")].length), 0)));
   const [left, top] = [length(rows), length(columns) + TITLE];
   const [width, height] = [left + cell * matrix.nColumns + 8, top + cell * matrix.nRows + 8];
   const parts = cellsSvg(matrix, painter(kind, largest, threshold), left, top, cell);
   if (isBare) return { title, width: Math.max(width, 8 + 7 * title.length), height, inside: parts.join("") };
   const every = Math.max(1, Math.ceil(11 / cell));
   rows.forEach((line, row) => {
-    if (row % every === 0) parts.push(`<text x="${left - 6}" y="${(top + (row + 0.5) * cell).toFixed(2)}" text-anchor="end" dominant-baseline="central">${xml(text(line))}</text>`);
+    if (row % every === 0) parts.push(`<text x="${left - 6}" y="${(top + (row + 0.5) * cell).toFixed(2)}" text-anchor="end" dominant-baseline="central">${xml(lineName(line))}</text>`);
   });
   columns.forEach((line, column) => {
     const x = (left + (column + 0.5) * cell).toFixed(2);
-    if (column % every === 0) parts.push(`<text x="${x}" y="${top - 6}" transform="rotate(-90 ${x} ${top - 6})" dominant-baseline="central">${xml(text(line))}</text>`);
+    if (column % every === 0) parts.push(`<text x="${x}" y="${top - 6}" transform="rotate(-90 ${x} ${top - 6})" dominant-baseline="central">${xml(lineName(line))}</text>`);
   });
   const legend = rampPanel({ kind, isShare, largest, caption });
   parts.push(moved(0, height, legend.inside));

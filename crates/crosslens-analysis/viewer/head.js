@@ -1,8 +1,8 @@
 // Head: one attention head on one sentence, its terms, and what is left when some are switched off.
 
-import { checkbox, choice, el, explain, fill, number, percent, say, shownToken, slider, table, token } from "./dom.js";
+import { checkbox, choice, el, explain, fill, lineName, number, percent, say, shownToken, slider, table, token, unbroken } from "./dom.js";
 import { PARTS, colours, isLight, weightPlace } from "./colours.js";
-import { RebuiltLines, allPieces, argmax, centred, largest, looksSpecial, madeOf, marker, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
+import { RebuiltLines, allPieces, argmax, centred, hasPieces, largest, looksSpecial, madeOf, piecePartsOf, rebuild, view, wordText, words } from "./attention.js";
 import { change, state, stateCell, stateNumber } from "./state.js";
 import { Heatmap, thinned, thumbnail } from "./heatmap.js";
 import { downloads, matrixPanel, matrixRows, matrixSvg, panelsSvg, rampPanel } from "./download.js";
@@ -108,14 +108,16 @@ class HeadView {
     const hasWritten = queries === "fed" && sentence.predicted.length === sentence.fed.length;
     const queryTokens = hasWritten ? sentence.predicted : sentence[queries];
     const [querySpecial, keySpecial] = [special(hasWritten ? "predicted" : queries, queryTokens), special(keys, sentence[keys])];
-    const lines = (side, tokens, specials) => {
-      const groups = this.isWords ? words(tokens, specials) : tokens.map((_, place) => [place]);
+    const wordOf = (side) => sentence.words?.[side];
+    const lines = (side, tokens, specials, wordOfToken) => {
+      const groups = this.isWords ? words(tokens, specials, wordOfToken) : tokens.map((_, place) => [place]);
       const all = isScene(side) ? this.scene.lines() : groups.map((group) => ({ group, text: wordText(tokens, group) }));
       return all.filter(({ group }) => !this.isHiding || !group.every((place) => specials.has(place)));
     };
-    const rows = lines(queries, queryTokens, querySpecial).map((line) => ({ ...line, before: hasWritten ? sentence.fed[line.group[0]] : undefined }));
-    const columns = lines(keys, sentence[keys], keySpecial);
-    const canJoin = [[queries, queryTokens], [keys, sentence[keys]]].some(([side, tokens]) => !isScene(side) && marker(tokens) !== null);
+    const queryWords = wordOf(hasWritten ? "predicted" : queries);
+    const rows = lines(queries, queryTokens, querySpecial, queryWords).map((line) => ({ ...line, before: hasWritten ? sentence.fed[line.group[0]] : undefined }));
+    const columns = lines(keys, sentence[keys], keySpecial, wordOf(keys));
+    const canJoin = [[queries, queryTokens, queryWords], [keys, sentence[keys], wordOf(keys)]].some(([side, tokens, wordOfToken]) => !isScene(side) && hasPieces(tokens, wordOfToken));
     return { rows, columns, canHide: querySpecial.size + keySpecial.size > 0, canJoin };
   }
 
@@ -153,7 +155,7 @@ class HeadView {
             downloads(() => `attention-${this.context.entry.name}-${this.site.kind}-l${this.site.layer}h${this.site.head}-${this.sample}`, {
               figure: () => this.scene?.figure(this.wholePicture(), this.title) ?? matrixSvg({ ...this.wholePicture(), title: this.title }),
               data: () => this.dataOut(), rows: () => matrixRows(this.wholePicture()) })),
-          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site, this.scene) : `Averaged over all sentences, step by step. ${stepsHint(this.site)}`),
+          el("p", { class: "axes-hint" }, this.data.sentence ? axesHint(this.site, this.scene) : `Averaged step by step over the sentences that have both steps; rows need not add up to 100 %. ${stepsHint(this.site)}`),
           this.sentenceBox.element,
           this.scene?.element,
           this.heatmap.element,
@@ -173,12 +175,12 @@ class HeadView {
     const all = totals(this.site);
     const { error } = this.site;
     return el("section", { class: "card verdict", "aria-label": "Verdict" },
-      el("p", { class: "verdict-line" }, verdictChip(this.site), el("span", {}, sentenceCase(this.site.verdict.text), ".")),
+      el("p", { class: "verdict-line" }, verdictChip(this.site), el("span", {}, unbroken(sentenceCase(this.site.verdict.text)), ".")),
       all && el("p", { class: "verdict-shares" }, shareBar(all), el("span", { class: "muted" }, all.map((share, part) => `${PARTS[part].name}${PARTS[part].key === "residual" ? "" : ` (${PARTS[part].key})`} ${percent(share)}`).join(" · "),
         ` of what makes a row's scores differ; the terms add up to the score to ${Math.max(error.score, error.attention ?? 0).toExponential(0)}`)));
   }
 
-  /** The sentence itself; the source is shaded by the row looked at. */
+  /** The sentence itself; what the columns name is shaded by the row looked at. */
   sentenceLines() {
     const { sentence } = this.data;
     if (!sentence) return { element: null, spans: [] };
@@ -191,10 +193,13 @@ class HeadView {
     const leads = this.scene && this.isWritten && ((place, inside) => el("button", { type: "button", class: "word", tabindex: -1, onclick: () => this.pinRow(place), onpointerenter: () => this.lookAt(place), onpointerleave: () => this.heatmap.setHover(null) }, inside));
     const target = sentence.target;
     const source = !sentence.scene && line("source", sentence.source);
-    const written = sentence.predicted.length ? line("written", sentence.predicted, target && ((place) => target[place] !== sentence.predicted[place]), leads || undefined) : line("fed", sentence.fed, undefined, leads || undefined);
+    const hasWritten = sentence.predicted.length > 0;
+    const written = hasWritten && line("written", sentence.predicted, target && ((place) => target[place] !== sentence.predicted[place]), leads || undefined);
+    // The columns of a decoder that looks at itself are what it read, one place behind what it wrote.
+    const read = (keys === "fed" || !hasWritten) && line("read", sentence.fed, undefined, (!hasWritten && leads) || undefined);
     const isRight = target && target.every((name, place) => name === sentence.predicted[place]);
-    const element = el("div", { class: "sentence" }, source, written, target && !isRight && line("should be", target));
-    const shaded = keys === "source" ? source : written;
+    const element = el("div", { class: "sentence" }, source, read, written, target && !isRight && line("should be", target));
+    const shaded = keys === "source" ? source : read;
     return { element, spans: shaded ? [...shaded.querySelectorAll("bdi")] : [] };
   }
 
@@ -221,9 +226,11 @@ class HeadView {
     const quiet = (changes) => change(changes, { isQuiet: true });
     const redo = (changes) => {
       quiet(changes);
-      this.lines = this.axes();
       // Of other lines another cell would stand at its place.
-      if ("pin" in changes) this.heatmap.pin = this.heatmap.hover = null;
+      if ("pin" in changes) {
+        this.lines = this.axes();
+        this.heatmap.pin = this.heatmap.hover = null;
+      }
       this.update();
       this.tell(this.heatmap.hover ?? this.heatmap.pin, Boolean(this.heatmap.pin));
     };
@@ -318,16 +325,16 @@ class HeadView {
     return view(values, this.data.nKeys, rows, columns, { isWeights, isWhole });
   }
 
-  /** Attention rebuilt from the terms that are on; of a large matrix the lines in sight first. */
+  /** Attention rebuilt from the terms that are on; of a large matrix the lines in sight first. What is there or on its way stays: gives whether anything began anew. */
   rebuilt() {
     if (this.rebuiltLines?.truth !== this.truthShown) this.rebuiltLines = new RebuiltLines({ site: this.data, ...this.groups(), truth: this.truthShown });
     const lines = this.rebuiltLines;
-    lines.choose(this.mask, this.hasBias, this.show_ === "difference");
-    if (lines.isDone) return;
-    lines.finish(() => this.rebuiltLines === lines && this.context.isCurrent(), () => {
+    if (!lines.choose(this.mask, this.hasBias, this.show_ === "difference")) return false;
+    if (!lines.isDone) lines.finish(() => this.rebuiltLines === lines && this.context.isCurrent(), () => {
       this.fillReadout();
       this.heatmap.show(this.picture());
     });
+    return true;
   }
 
   /** Every term as the lines show it, each row less its mean; the bias of positions last. */
@@ -380,7 +387,7 @@ class HeadView {
       this.truthShown = this.shown(this.truth, true);
     }
     if (nPieces) {
-      this.rebuilt();
+      const isNew = this.rebuilt();
       // What is seen now is there before anything is drawn, so that colours can be stretched to it.
       const { first, last } = this.heatmap.seenRows();
       this.rebuiltLines.need(first, Math.min(last, this.lines.rows.length));
@@ -388,7 +395,8 @@ class HeadView {
       for (const { press, isOn } of this.buttons) press.setAttribute("aria-pressed", String(isOn()));
       const mask = this.mask;
       for (const preset of this.presets) preset.press.setAttribute("aria-pressed", String(preset.mask === mask && (!this.data.bias || preset.withBias === this.hasBias)));
-      this.fillReadout();
+      // It is said aloud whenever it is filled.
+      if (isNew) this.fillReadout();
       if (this.chosenShow !== this.show_) this.fillChoice();
     }
     this.heatmap.show(this.picture());
@@ -544,10 +552,9 @@ class HeadView {
       return;
     }
     const { matrix, kind } = this.wholePicture();
-    const name = (line) => (line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`);
     const axes = axisNames(this.site);
-    fill(this.asTable, table(`Rows: ${axes.rows}. Columns: ${axes.columns}.`, ["", ...columns.map(name)], rows.map((line, row) =>
-      [name(line), ...Array.from({ length: columns.length }, (_, column) => {
+    fill(this.asTable, table(`Rows: ${axes.rows}. Columns: ${axes.columns}.`, ["", ...columns.map(lineName)], rows.map((line, row) =>
+      [lineName(line), ...Array.from({ length: columns.length }, (_, column) => {
         const value = matrix.values[row * columns.length + column];
         return kind === "weights" ? percent(value) : number(value, 2);
       })])));

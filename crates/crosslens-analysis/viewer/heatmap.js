@@ -1,6 +1,6 @@
 // A matrix with tokens on both axes, on a canvas that is as large as what is seen of it and draws no more than that.
 
-import { el, shownToken } from "./dom.js";
+import { el, letter, lineName, shownToken, unbroken } from "./dom.js";
 import { colours, isLight, signedPlace, weightPlace } from "./colours.js";
 
 const FAMILY = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Noto Sans Arabic', sans-serif";
@@ -15,21 +15,27 @@ const CELL_WITH_LINE = 9;
 /** A matrix that has not been scrolled for so long stands still. */
 const PAUSE_MS = 150;
 
-/** A colour for every number of a matrix: weights from 0 to 1, signed numbers around 0. */
+/** A colour for every number of a matrix: weights from 0 to 1, signed numbers around 0; and which are too small to be shown. */
 export function painter(kind, largest, threshold = 0) {
   const { weights, signed } = colours();
   if (kind === "signed") {
-    const place = (value) => (Math.abs(value) < threshold * largest ? signedPlace(0, 1) : signedPlace(value, largest));
-    return { place, ramp: signed };
+    const hides = (value) => Math.abs(value) < threshold * largest;
+    return { place: (value) => (hides(value) ? signedPlace(0, 1) : signedPlace(value, largest)), ramp: signed, hides };
   }
   const scale = largest > 0 ? 1 / largest : 1;
-  return { place: (value) => (value < threshold ? 0 : weightPlace(value * scale)), ramp: weights };
+  const hides = (value) => value < threshold;
+  return { place: (value) => (hides(value) ? 0 : weightPlace(value * scale)), ramp: weights, hides };
+}
+
+/** The number in a cell of a matrix. */
+export function valueAt({ values, nColumns }, { row, column }) {
+  return values[row * nColumns + column];
 }
 
 /** What the numbers at the ends of a ramp are: `[least, most]`. */
 export function rampEnds({ kind, isShare, largest }) {
-  const most = isShare || kind === "weights" ? `${Number((100 * largest).toPrecision(2))} %` : largest.toPrecision(2);
-  return [kind === "signed" ? `−${most}` : isShare || kind === "weights" ? "0 %" : "0", most];
+  const most = isShare || kind === "weights" ? unbroken(`${Number((100 * largest).toPrecision(2))} %`) : largest.toPrecision(2);
+  return [kind === "signed" ? `−${most}` : isShare || kind === "weights" ? unbroken("0 %") : "0", most];
 }
 
 export class Heatmap {
@@ -106,7 +112,7 @@ export class Heatmap {
 
   measure(context) {
     context.font = fontOf(0.84 * letter());
-    const width = (list) => list.reduce((most, line) => Math.max(most, context.measureText(labelOf(line)).width), 0);
+    const width = (list) => list.reduce((most, line) => Math.max(most, context.measureText(lineName(line)).width), 0);
     return { rows: width(this.data.rows), columns: this.data.band ? 0 : width(this.data.columns) };
   }
 
@@ -183,7 +189,8 @@ export class Heatmap {
     if (!this.data || !this.cell) return;
     const { matrix, rows, columns, kind, largest, threshold } = this.data;
     const scheme = colours();
-    const { place, ramp } = painter(kind, largest, threshold);
+    const paint = painter(kind, largest, threshold);
+    const { place, ramp } = paint;
     const context = this.canvas.getContext("2d");
     const scale = devicePixelRatio || 1;
     const { left, top, cell } = this;
@@ -217,7 +224,7 @@ export class Heatmap {
     context.drawImage(this.scratch, x, y, nColumns * cell.x, nRows * cell.y);
     const smaller = Math.min(cell.x, cell.y);
     if (smaller >= CELL_WITH_LINE) this.drawLines(context, scheme, x, y, nColumns, nRows);
-    if (smaller >= CELL_WITH_NUMBER) this.drawNumbers(context, place, ramp, first, last, x0, y0);
+    if (smaller >= CELL_WITH_NUMBER) this.drawNumbers(context, paint, first, last, x0, y0);
     const geometry = { left, top, cell, x0, y0, first, last, width: this.seenWidth, height: this.seenHeight };
     this.data.over?.(context, geometry);
     this.drawFocus(context, scheme, x0, y0);
@@ -248,7 +255,7 @@ export class Heatmap {
     context.stroke();
   }
 
-  drawNumbers(context, place, ramp, first, last, x0, y0) {
+  drawNumbers(context, { place, ramp, hides }, first, last, x0, y0) {
     const { matrix, kind } = this.data;
     const isShare = this.isShare();
     context.font = fontOf(Math.max(11, 0.28 * this.cell.x));
@@ -257,7 +264,7 @@ export class Heatmap {
     for (let row = first.row; row < last.row; row += 1) {
       for (let column = first.column; column < last.column; column += 1) {
         const value = matrix.values[row * matrix.nColumns + column];
-        if (isShare ? Math.abs(value) < 0.005 : kind === "amount" && value < 0.05) continue;
+        if (hides(value) || (isShare ? Math.abs(value) < 0.005 : kind === "amount" && value < 0.05)) continue;
         context.fillStyle = isLight(ramp.rgb[place(value)]) ? "rgba(0,0,0,.72)" : "rgba(255,255,255,.92)";
         const text = (isShare ? String(Math.round(100 * value)) : value.toFixed(1)).replace("-", "−");
         context.fillText(text, this.left + (column + 0.5) * this.cell.x - x0, this.top + (row + 0.5) * this.cell.y - y0);
@@ -348,7 +355,7 @@ export class Heatmap {
       context.rotate(-Math.PI / 2);
       context.font = fontOf(this.font, focus?.column === column);
       context.fillStyle = focus && focus.column !== column ? scheme.muted : scheme.ink;
-      context.fillText(cut(context, labelOf(columns[column]), this.top - 10), 0, 0);
+      context.fillText(cut(context, lineName(columns[column]), this.top - 10), 0, 0);
       context.restore();
     }
   }
@@ -468,17 +475,8 @@ function within(zoom) {
   return Math.min(12, Math.max(1, zoom));
 }
 
-/** The size of the page's letters, which grows with the screen. */
-function letter() {
-  return parseFloat(getComputedStyle(document.body).fontSize) || 15;
-}
-
 export function fontOf(size, isBold = false) {
   return `${isBold ? "bold " : ""}${size}px ${FAMILY}`;
-}
-
-function labelOf(line) {
-  return line.before === undefined ? shownToken(line.text) : `${shownToken(line.before)} → ${shownToken(line.text)}`;
 }
 
 /** Text that fits, with an ellipsis where it does not. */

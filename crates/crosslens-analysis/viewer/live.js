@@ -6,8 +6,10 @@ import { change, stateNumber } from "./state.js";
 /** What the form held before the page was drawn anew. */
 const typed = { source: "", target: "", feeding: "own", estimator: "paper", sample: 0, sentences: 1000 };
 
-/** The bar of the job that runs, kept while the page changes around it. */
-const jobPlace = el("div", { class: "job" });
+/** The bars of the jobs that run, kept while the page changes around them. */
+const jobPlace = el("div", { class: "jobs" });
+/** Whether the server was asked which jobs go on, which it is once: later ones are started here. */
+const jobs = { areFound: false };
 
 /** What the model behind a report can do, or null where none is running. */
 export function liveOf({ source, id }) {
@@ -103,6 +105,7 @@ function knownWords(context, live) {
 }
 
 function jobForm(context, live) {
+  if (!jobs.areFound) findJobs(live);
   const sentences = el("input", { type: "number", id: "job-sentences", min: 1, max: 100000, value: typed.sentences, "aria-label": "Sentences", oninput: (event) => { typed.sentences = Number(event.target.value) || 1; } });
   const start = () => startJob(context, live, { sentences: typed.sentences, estimator: typed.estimator });
   return el("div", { class: "bar" }, el("span", {}, "explain the whole model on"), sentences, el("span", {}, "sentences"), el("button", { type: "button", id: "job-start", onclick: start }, "start"), jobPlace);
@@ -127,20 +130,38 @@ export function preparing(source, id, heading = "h1") {
   say(`${name} is being explained`);
   // How it ends is seen by whoever asks for the report.
   source.live.prepared(id, show).catch(() => {});
+  const cancel = el("button", { type: "button", class: "prepare-cancel", "aria-label": `cancel: ${name}`, onclick: () => source.live.cancelPreparing(id).catch((error) => say(error.message)) }, "cancel");
   return el("section", { class: "card", id: "preparing", "aria-busy": "true" },
-    el(heading, {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words));
+    el(heading, {}, `${name} is being explained`), el("p", { class: "muted" }, model), el("div", { class: "job" }, bar, words, cancel));
 }
 
 async function startJob(context, live, options) {
-  const { bar, words, show } = progressBar();
+  jobPlace.querySelectorAll(".job-end").forEach((end) => end.parentElement.remove());
   try {
     const job = await live.startJob(context.id, options);
-    const cancel = el("button", { type: "button", id: "job-cancel", onclick: () => live.cancelJob(job.id) }, "cancel");
-    fill(jobPlace, bar, words, cancel);
-    const end = await live.watchJob(job.id, show);
-    fill(jobPlace, el("span", { id: "job-end" }, end.state === "done" ? "done: a new report" : end.state === "failed" ? end.error : "cancelled"));
-    if (end.state === "done") change({ report: end.report, sample: null, off: null, pin: null });
+    await followJob(live, { ...job, name: context.entry.name }, ({ report }) => change({ report, sample: null, off: null, pin: null }));
   } catch (error) {
-    fill(jobPlace, el("span", { id: "job-end" }, error.message));
+    jobPlace.append(el("div", { class: "job" }, el("span", { class: "job-end", role: "alert" }, error.message)));
   }
+}
+
+/** Jobs that were started before the page was loaded, or from another one, are watched and can be cancelled here too. */
+async function findJobs(live) {
+  jobs.areFound = true;
+  const found = await live.openJobs().catch(() => []);
+  for (const job of found) followJob(live, job, null);
+}
+
+/** Shows how far a job is, until it has ended; `then` takes how a job that is done ended, without it its report can be chosen. */
+async function followJob(live, job, then) {
+  const { bar, words, show } = progressBar();
+  const what = `${job.name} on ${job.sentences} sentences`;
+  const cancel = el("button", { type: "button", class: "job-cancel", "aria-label": `cancel: ${what}`, onclick: () => live.cancelJob(job.id).catch((error) => say(error.message)) }, "cancel");
+  const row = el("div", { class: "job", "data-job": job.id }, el("span", {}, what), bar, words, cancel);
+  jobPlace.append(row);
+  const end = await live.watchJob(job.id, show).catch((error) => ({ state: "failed", error: error.message }));
+  const open = () => change({ report: end.report, sample: null, off: null, pin: null });
+  fill(row, el("span", {}, what), el("span", { class: "job-end", role: "status" }, end.state === "done" ? "done: a new report" : end.state === "failed" ? end.error : "cancelled"),
+    end.state === "done" && !then && el("button", { type: "button", class: "quiet", onclick: open }, "show it"));
+  if (end.state === "done") then?.(end);
 }

@@ -43,7 +43,8 @@ export class SvgPen {
 
   /** A whole circle: the page draws no other arc. */
   arc(x, y, radius) {
-    this.path += `M${short(x - radius)} ${short(y)}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0z`;
+    const [half, whole] = [short(radius), short(2 * radius)];
+    this.path += `M${short(x - radius)} ${short(y)}a${half} ${half} 0 1 0 ${whole} 0a${half} ${half} 0 1 0 -${whole} 0z`;
   }
 
   fillRect(x, y, width, height) {
@@ -57,8 +58,8 @@ export class SvgPen {
   }
 
   stroke() {
-    const dash = this.dash.length ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-    this.put(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${dash}`);
+    const dash = this.dash.length ? ` stroke-dasharray="${this.dash.map(short).join(" ")}"` : "";
+    this.put(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${short(this.lineWidth)}"${dash}`);
   }
 
   fillText(text, x, y) {
@@ -66,7 +67,7 @@ export class SvgPen {
   }
 
   strokeText(text, x, y) {
-    this.text(text, x, y, `fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-linejoin="round"`);
+    this.text(text, x, y, `fill="none" stroke="${this.strokeStyle}" stroke-width="${short(this.lineWidth)}" stroke-linejoin="round"`);
   }
 
   text(text, x, y, look) {

@@ -5,7 +5,8 @@
 //   report(id)                   a promise of { id, name, report, samples, codes, training, timeline }; `report` is report.json, `samples`
 //                                lists sentences by their tokens: { number, source, fed, predicted, target, special, scene, visible };
 //                                `scene` is what a source that is no text sounds or looks like, `codes` what its codes stand for;
-//                                of a file that was sent, `warning` is what is wrong with it
+//                                of a file that was sent, `warning` is what is wrong with it; of a sentence that was asked about, `words`
+//                                has for each token the number of its word, by side, where the model's rules are known
 //   sample(id, number, site)     a promise of one sentence at one head: { pieces, nPieces, nQueries, nKeys, bias, valueNorms, isCausal }
 //   averages(id)                 a promise of the average attention by head: [{ values, nRows, nColumns }]
 //   claims()                     a promise of what `crosslens reproduce` found, or null where the page is not about that
@@ -22,8 +23,10 @@
 //       isOwn(id)                              whether questions are answered by the components of this report
 //       rerun(id, number, site, { off, bias })   a promise of { predicted }: decodes again without the pieces whose bits are set in `off`
 //       startJob(id, options), watchJob(job, told), cancelJob(job)    explain the whole model anew; the last told is how it ended
+//       openJobs()                             a promise of the jobs that wait or run, whoever started them: [{ id, name, sentences }]
 //       prepared(id, told)                     a promise that ends when a report whose summary says `ready: false` is there or never will be;
 //                                              `told` hears how far it is
+//       cancelPreparing(id)                    breaks that off
 //
 // `StaticSource` reads what stands in the page itself. `LiveSource` asks a server, at an address the page's index gives as `api`; what it
 // may ask is described in docs/openapi.json. Reports and sentences are there as they are in a page: `reports/{id}` is the block
@@ -90,8 +93,10 @@ class LiveSource {
       isOwn: (id) => this.list.findIndex(({ of }) => of === this.list[id].of) === id,
       rerun: (id, number, site, { off, bias }) => this.rerun(id, number, site, off, bias),
       startJob: (id, options) => this.post("jobs", { model: this.list[id].of, ...options }),
+      openJobs: () => this.openJobs(),
       watchJob: (job, told) => this.watch(`jobs/${job}`, told),
       prepared: (id, told) => this.prepared(id, told),
+      cancelPreparing: (id) => this.ask(`models/${this.list[id].of}/explanation`, { method: "DELETE" }),
       cancelJob: (job) => this.ask(`jobs/${job}`, { method: "DELETE" }),
     };
   }
@@ -111,7 +116,7 @@ class LiveSource {
   async askNew(id, question, site) {
     const answer = await this.askAt(id, question, site);
     const { samples } = await this.report(id);
-    const number = samples.push({ ...answer.sample, warning: answer.warning }) - 1;
+    const number = samples.push({ ...answer.sample, warning: answer.warning, words: answer.words }) - 1;
     this.questions.set(`${id}/${number}`, question);
     this.cache.set(`typed/${id}/${number}/${site}`, Promise.resolve(answer));
     if (question.sentence.file) this.numbers.set(`${id} ${this.asked(id, number)}`, Promise.resolve(number));
@@ -155,6 +160,12 @@ class LiveSource {
     const ofReport = { sentence, estimator: report.components.estimator };
     const pieces = Array.from({ length: 9 }, (_, piece) => piece).filter((piece) => (off >> piece) & 1);
     return this.post(`models/${this.list[id].of}/rerun`, { ...wireOf(this.questions.get(`${id}/${number}`) ?? ofReport), site, off: pieces, bias });
+  }
+
+  async openJobs() {
+    const jobs = await this.ask("jobs").then((response) => response.json());
+    const isOpen = ({ state }) => ["waiting", "running"].includes(state);
+    return jobs.filter(isOpen).map(({ id, model, sentences }) => ({ id, sentences, name: this.list.find(({ of }) => of === model)?.name ?? "a model" }));
   }
 
   /** Hears how a job or a model stands until that has ended; then the list of reports is read anew. */

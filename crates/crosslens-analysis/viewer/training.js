@@ -1,13 +1,22 @@
 // Training: how loss and accuracy went, and how attention formed from checkpoint to checkpoint.
 
-import { el, explain, fill, number, percent, slider, svg, table } from "./dom.js";
+import { el, explain, fill, letter, number, percent, slider, svg, table } from "./dom.js";
 import { PARTS, colours } from "./colours.js";
 import { change, state, stateNumber } from "./state.js";
-import { Heatmap } from "./heatmap.js";
+import { Heatmap, valueAt } from "./heatmap.js";
 import { downloads, elementPanel, matrixPanel, panelsSvg } from "./download.js";
 import { heading, nothing, partItems, partLegend, siteName, sitePicker, totalsOf } from "./parts.js";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [560, 230, 48, 30, 14, 14];
+/** Room for what is written around a chart, in letters of the page. */
+const [LEFT, BOTTOM, TOP, RIGHT] = [3.4, 2.9, 0.9, 0.9];
+/** Letters of a chart and the room a tick of the time axis needs, in letters of the page. */
+const [SMALL, TICK] = [0.8, 3.4];
+/** How wide a chart is until it is known how much room there is. */
+const UNSEEN = 560;
+/** Levels of a chart of shares. */
+const QUARTERS = [0, 0.25, 0.5, 0.75, 1];
+/** The label of a head of a model that was not run again: it judges nothing. */
+const NO_VERDICT = "not rerun";
 
 /** Draws the view into `main`. */
 export function trainingView(main, context) {
@@ -27,8 +36,9 @@ export function trainingView(main, context) {
     lineChart("Accuracy", curves, [["phrase_accuracy", "sentences right"], ["word_accuracy", "words right"]], { most: 1, isShare: true }),
   ];
   if (shares.some(Boolean)) charts.push(shareChart("What makes the scores", points, shares));
+  charts.forEach((chart) => context.onLeave(() => chart.destroy()));
   const readout = el("p", { class: "readout", id: "scrubbed", role: "status", "aria-live": "polite" });
-  const heat = points.some((point) => point.sites[site]?.attention) ? new Heatmap({ label: "Average attention at this checkpoint", told: () => {}, speak: (cell) => `step ${cell.row} looks at step ${cell.column}`, most: 0.5 }) : null;
+  const heat = points.some((point) => point.sites[site]?.attention) ? new Heatmap({ label: "Average attention at this checkpoint", told: () => {}, speak: (cell) => `step ${cell.row} looks at step ${cell.column}, ${percent(valueAt(heat.data.matrix, cell), 1)}`, most: 0.5 }) : null;
   if (heat) context.onLeave(() => heat.destroy());
   const scrub = slider("Checkpoint", { min: 0, max: steps.length - 1, step: 1, value: at, id: "scrubber", show: (place) => `update ${steps[place]}` }, (place) => {
     change({ step: place === steps.length - 1 ? null : place }, { isQuiet: true });
@@ -54,8 +64,8 @@ export function trainingView(main, context) {
     const point = points[place] ?? nearest(curves, steps[place]);
     const head = points[place]?.sites[site];
     const all = head?.shares ? totalsOf(head.shares) : null;
-    fill(readout, el("strong", {}, `After ${steps[place]} updates: `), `loss ${number(point.loss, 3)}, ${percent(point.word_accuracy, 1)} of words and ${percent(point.phrase_accuracy, 1)} of sentences right`,
-      all && `; scores: ${all.map((share, part) => `${PARTS[part].name} ${percent(share)}`).join(", ")}`, head?.verdict && `; ${head.verdict}`, ".");
+    fill(readout, el("strong", {}, `After ${steps[place]} updates: `), points[place] && `on the ${point.sentences ? `${point.sentences} ` : ""}recorded sentences `, `loss ${number(point.loss, 3)}, ${percent(point.word_accuracy, 1)} of words and ${percent(point.phrase_accuracy, 1)} of sentences right`,
+      all && `; scores: ${all.map((share, part) => `${PARTS[part].name} ${percent(share)}`).join(", ")}`, head?.verdict && head.verdict !== NO_VERDICT && `; ${head.verdict}`, ".");
     const average = head?.attention;
     if (heat && average) {
       const [nRows, nColumns] = [average.length, average[0]?.length ?? 0];
@@ -68,7 +78,7 @@ export function trainingView(main, context) {
     }
   };
   const figure = () => panelsSvg(`Training of ${context.entry.name}`, [
-    ...charts.map((chart) => elementPanel(chart.element, chart.title, chart.items)),
+    ...charts.map((chart) => elementPanel(chart.drawing, chart.title, chart.items)),
     ...(heat?.data ? [matrixPanel({ ...heat.data, title: `Average attention after ${steps[Number(input.value)]} updates` })] : [])], 2);
   const keys = ["step", "loss", "train_loss", "word_accuracy", "phrase_accuracy"];
   fill(main,
@@ -90,20 +100,78 @@ function nearest(points, step) {
   return points.reduce((best, point) => (Math.abs(point.step - step) < Math.abs(best.step - step) ? point : best));
 }
 
-/** Axes, a line that marks a step, and a scale for steps. */
-function frame(points, ticks, place) {
-  const last = Math.max(1, ...points.map((point) => point.step));
-  const x = (step) => LEFT + ((WIDTH - LEFT - RIGHT) * step) / last;
-  const root = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "chart" });
-  const line = svg("line", { y1: TOP, y2: HEIGHT - BOTTOM, class: "marker", stroke: colours().ink });
-  for (const [value, text] of ticks) {
-    root.append(svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: place(value), y2: place(value), stroke: colours().faint }));
-    root.append(svg("text", { x: LEFT - 6, y: place(value) + 4, "text-anchor": "end", fill: colours().muted, "font-size": 11 }, text));
+/** A chart over updates, as wide as there is room for it: `draw(area)` puts into an area what is shown. */
+class Chart {
+  constructor({ title, label, legend, items, last, draw }) {
+    Object.assign(this, { title, label, legend, items, last, draw, step: 0, width: UNSEEN });
+    this.element = el("div", {});
+    this.make();
+    this.observer = new ResizeObserver(() => this.layout());
+    this.observer.observe(this.element);
   }
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-    root.append(svg("text", { x: x(share * last), y: HEIGHT - 10, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle", fill: colours().muted, "font-size": 11 }, Math.round(share * last).toLocaleString("en")));
+
+  destroy() {
+    this.observer.disconnect();
   }
-  return { root, x, line, mark: (step) => { line.setAttribute("x1", x(step)); line.setAttribute("x2", x(step)); } };
+
+  layout() {
+    const room = this.element.clientWidth;
+    if (room < 20 || room === this.width) return;
+    this.width = room;
+    this.make();
+  }
+
+  make() {
+    this.area = areaOf(this.width, this.last);
+    this.drawing = svg("svg", { viewBox: `0 0 ${this.width} ${this.area.height}`, class: "chart", role: "img", "aria-label": this.label });
+    this.line = svg("line", { y1: this.area.top, y2: this.area.bottom, class: "marker", stroke: colours().ink });
+    timeAxis(this.drawing, this.area, this.last);
+    this.draw(this.drawing, this.area);
+    this.drawing.append(this.line);
+    this.mark(this.step);
+    fill(this.element, this.drawing);
+  }
+
+  /** Marks an update. */
+  mark(step) {
+    this.step = step;
+    for (const end of ["x1", "x2"]) this.line.setAttribute(end, this.area.x(step));
+  }
+}
+
+/** Where a chart of some width has its curves: `x(step)` and `y(share of its height)`. A unit is a pixel of the screen. */
+function areaOf(width, last) {
+  const em = letter();
+  const height = Math.round(Math.max(13 * em, 0.41 * width));
+  const [left, right, top, bottom] = [LEFT * em, width - RIGHT * em, TOP * em, height - BOTTOM * em];
+  return { left, right, top, bottom, height, size: SMALL * em, nTicks: Math.max(2, Math.floor((right - left) / (TICK * em))), x: (step) => left + ((right - left) * step) / last, y: (share) => bottom - (bottom - top) * Math.min(1, Math.max(0, share)) };
+}
+
+/** The number of the last update. */
+function lastOf(points) {
+  return Math.max(1, ...points.map((point) => point.step));
+}
+
+/** Numbers from 0 to `most` that are round, at most `nTicks` steps of 1, 2, 2.5 or 5 times a power of ten apart. */
+function roundTicks(most, nTicks) {
+  const power = 10 ** Math.floor(Math.log10(most / nTicks));
+  const step = [1, 2, 2.5, 5, 10].map((times) => times * power).find((size) => size * nTicks >= most * (1 - 1e-9)) ?? 10 * power;
+  return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, place) => Number((place * step).toPrecision(12)));
+}
+
+/** Round numbers of updates and what they are. */
+function timeAxis(root, { left, right, bottom, size, nTicks, x }, last) {
+  const write = (at, line, anchor, text, properties = {}) => root.append(svg("text", { x: at, y: bottom + (0.4 + 1.25 * line) * size, "text-anchor": anchor, fill: colours().muted, "font-size": size, ...properties }, text));
+  for (const step of roundTicks(last, nTicks).filter(Number.isInteger)) write(x(step), 1, step === 0 ? "start" : x(step) > right - 1.5 * size ? "end" : "middle", step.toLocaleString("en"), { class: "tick" });
+  write((left + right) / 2, 2, "middle", "updates");
+}
+
+/** Lines across a chart with what they stand for; `ticks` is a list of `[share of the height, text]`. */
+function levels(root, { left, right, size, y }, ticks) {
+  for (const [share, text] of ticks) {
+    root.append(svg("line", { x1: left, x2: right, y1: y(share), y2: y(share), stroke: colours().faint }));
+    root.append(svg("text", { x: left - 0.5 * size, y: y(share) + 0.36 * size, "text-anchor": "end", fill: colours().muted, "font-size": size }, text));
+  }
 }
 
 function lineChart(title, points, series, { isLog = false, most, isShare = false }) {
@@ -112,21 +180,19 @@ function lineChart(title, points, series, { isLog = false, most, isShare = false
   const high = most ?? Math.max(...values, low * 1.01);
   const isLogged = isLog && high / low > 20;
   const scale = isLogged ? (value) => (Math.log(Math.max(value, low)) - Math.log(low)) / (Math.log(high) - Math.log(low)) : (value) => value / high;
-  const y = (value) => HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * Math.min(1, Math.max(0, scale(value)));
-  const ticks = isLogged ? powers(low, high) : [0, 0.25, 0.5, 0.75, 1].map((part) => [part * high, isShare ? percent(part * high) : number(part * high, high < 1 ? 2 : 1)]);
-  const { root, x, line, mark } = frame(points, ticks, y);
+  const ticks = isLogged ? powers(low, high) : isShare ? QUARTERS.map((part) => [part, percent(part)]) : roundTicks(high, 4).map((value) => [value, String(value)]);
   const used = series.filter(([key]) => points.some((point) => Number.isFinite(point[key])));
   const paint = [colours().parts[0], colours().parts[1]];
-  used.forEach(([key], place) => {
-    const path = points.filter((point) => Number.isFinite(point[key])).map((point, number_) => `${number_ ? "L" : "M"}${x(point.step).toFixed(1)} ${y(point[key]).toFixed(1)}`).join("");
-    root.append(svg("path", { d: path, fill: "none", stroke: paint[place], "stroke-width": 2 }));
-  });
-  root.append(line);
-  root.setAttribute("role", "img");
-  root.setAttribute("aria-label", `${title} over updates; the table below has the numbers`);
+  const draw = (root, area) => {
+    levels(root, area, ticks.map(([value, text]) => [scale(value), text]));
+    used.forEach(([key], place) => {
+      const path = points.filter((point) => Number.isFinite(point[key])).map((point, number_) => `${number_ ? "L" : "M"}${area.x(point.step).toFixed(1)} ${area.y(scale(point[key])).toFixed(1)}`).join("");
+      root.append(svg("path", { d: path, fill: "none", stroke: paint[place], "stroke-width": area.size / 6 }));
+    });
+  };
   const items = used.map(([, text], place) => [paint[place], text]);
   const legend = el("ul", { class: "legend" }, items.map(([colour, text]) => el("li", {}, el("span", { class: "swatch", style: { background: colour } }), text)));
-  return { title, element: root, legend, items, mark };
+  return new Chart({ title, label: `${title} over updates; the table below has the numbers`, legend, items, last: lastOf(points), draw });
 }
 
 function powers(low, high) {
@@ -137,20 +203,17 @@ function powers(low, high) {
 
 /** Shares of position, token and the rest as bands. What lies below zero or above one is cut. */
 function shareChart(title, points, shares) {
-  const y = (value) => HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * Math.min(1, Math.max(0, value));
-  const { root, x, line, mark } = frame(points, [0, 0.25, 0.5, 0.75, 1].map((part) => [part, percent(part)]), y);
   const known = points.flatMap((point, place) => (shares[place] ? [{ step: point.step, totals: totalsOf(shares[place]).map((share) => Math.max(0, share)) }] : []));
   const stacked = known.map(({ step, totals }) => {
     const sum = totals.reduce((all, share) => all + share, 0) || 1;
     return { step, edges: [0, totals[0] / sum, (totals[0] + totals[1]) / sum, 1] };
   });
-  PARTS.forEach((_, part) => {
-    const lower = stacked.map(({ step, edges }) => `${x(step).toFixed(1)} ${y(edges[part]).toFixed(1)}`);
-    const upper = stacked.map(({ step, edges }) => `${x(step).toFixed(1)} ${y(edges[part + 1]).toFixed(1)}`).reverse();
-    root.append(svg("path", { d: `M${[...lower, ...upper].join("L")}Z`, fill: colours().parts[part], opacity: 0.85 }));
-  });
-  root.append(line);
-  root.setAttribute("role", "img");
-  root.setAttribute("aria-label", `${title} by checkpoint`);
-  return { title, element: root, legend: partLegend(), items: partItems(), mark };
+  const draw = (root, area) => {
+    levels(root, area, QUARTERS.map((part) => [part, percent(part)]));
+    PARTS.forEach((_, part) => {
+      const edge = (side) => stacked.map(({ step, edges }) => `${area.x(step).toFixed(1)} ${area.y(edges[side]).toFixed(1)}`);
+      root.append(svg("path", { d: `M${[...edge(part), ...edge(part + 1).reverse()].join("L")}Z`, fill: colours().parts[part], opacity: 0.85 }));
+    });
+  };
+  return new Chart({ title, label: `${title} by checkpoint`, legend: partLegend(), items: partItems(), last: lastOf(points), draw });
 }

@@ -113,6 +113,11 @@ where
         Route::Models => Ok(models(&state)),
         Route::Model => Ok(json(StatusCode::OK, &model_view(found.number(0)?, model(&state, &found)?, true))),
         Route::ModelEvents => told(&state, model(&state, &found)?.status()),
+        Route::CancelModel => {
+            let model = model(&state, &found)?;
+            model.cancel();
+            Ok(json(StatusCode::OK, &model_view(found.number(0)?, model, false)))
+        }
         Route::Explain => {
             let (live, place) = (live(&state, &found)?, place(&state)?);
             let request = read_at_most(state.limits.of_question(&live), &head, body).await?;

@@ -70,6 +70,11 @@ impl Guard {
     fn check_token(&self, request: &Parts, is_visit: bool) -> Result<Pass, Refusal> {
         let Some(token) = &self.token else { return Ok(Pass::Open) };
         let is_it = |given: &str| bool::from(given.as_bytes().ct_eq(token.as_bytes()));
+        // First of all, so that whoever has the cookie already does not keep the token in the address either.
+        let in_address = request.uri.query().and_then(|query| query.strip_prefix("token="));
+        if is_visit && in_address.is_some_and(is_it) {
+            return Ok(Pass::Token(format!("{}={token}; HttpOnly; SameSite=Strict; Path=/", self.cookie)));
+        }
         let bearer = one(&request.headers, &header::AUTHORIZATION)?.and_then(|text| text.strip_prefix("Bearer "));
         let in_cookie = |header: &str| {
             let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
@@ -78,10 +83,6 @@ impl Guard {
         let mut cookies = request.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         if bearer.is_some_and(is_it) || cookies.any(in_cookie) {
             return Ok(Pass::Open);
-        }
-        let in_address = request.uri.query().and_then(|query| query.strip_prefix("token="));
-        if is_visit && in_address.is_some_and(is_it) {
-            return Ok(Pass::Token(format!("{}={token}; HttpOnly; SameSite=Strict; Path=/", self.cookie)));
         }
         Err(Refusal::new(
             StatusCode::UNAUTHORIZED,

@@ -1,12 +1,9 @@
 //! Long work: a model explained on many sentences, watched and cancelled from outside.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crosslens_lab::analysis::explain::{Corpus, CorpusError, ExplainError, Explained, First, Options, explain};
-use crosslens_lab::analysis::{Description, Recordable, Recorded};
+use crosslens_lab::analysis::explain::{Corpus, ExplainError, Explained, First, Options, Stop, explain};
 use crosslens_lab::{Shown, in_words};
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
@@ -25,7 +22,7 @@ pub(crate) struct Job {
     pub(crate) id: usize,
     pub(crate) request: JobRequest,
     status: watch::Sender<Status>,
-    is_cancelled: AtomicBool,
+    stop: Stop,
 }
 
 /// A job for people and pages.
@@ -45,7 +42,7 @@ impl Job {
     }
 
     pub(crate) fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Relaxed);
+        self.stop.set();
         // One that runs says so itself as soon as it notices.
         self.status.send_if_modified(|status| {
             let is_waiting = *status == Status::Waiting;
@@ -57,7 +54,7 @@ impl Job {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Relaxed)
+        self.stop.is_set()
     }
 
     /// How it stands, now and later.
@@ -127,42 +124,10 @@ impl Jobs {
         {
             by_id.remove(&oldest);
         }
-        let job = Arc::new(Job { id: *next, request, status: watch::Sender::new(Status::Waiting), is_cancelled: AtomicBool::new(false) });
+        let job = Arc::new(Job { id: *next, request, status: watch::Sender::new(Status::Waiting), stop: Stop::default() });
         by_id.insert(*next, Arc::clone(&job));
         *next += 1;
         Ok(job)
-    }
-}
-
-/// A corpus that ends when its job is cancelled.
-struct Stoppable<'a> {
-    corpus: &'a dyn Corpus,
-    job: &'a Job,
-}
-
-impl Corpus for Stoppable<'_> {
-    fn description(&self) -> &Description {
-        self.corpus.description()
-    }
-
-    fn n_sentences(&self) -> u64 {
-        self.corpus.n_sentences()
-    }
-
-    fn batch_size(&self) -> u64 {
-        self.corpus.batch_size()
-    }
-
-    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
-        if self.job.is_cancelled() { Err("the job was cancelled".into()) } else { self.corpus.read(sentences) }
-    }
-
-    fn is_read_in_parts(&self) -> bool {
-        self.corpus.is_read_in_parts()
-    }
-
-    fn model(&self) -> Option<&dyn Recordable> {
-        self.corpus.model()
     }
 }
 
@@ -185,12 +150,13 @@ fn run(job: &Job, library: &Library) -> Status {
 /// One thread does it, so that questions are answered meanwhile.
 fn explained(job: &Job, library: &Library) -> Result<Explained, ExplainError> {
     let JobRequest { model, sentences, samples, estimator, seed } = job.request;
-    let options = Options { estimator: estimator.into(), samples, seed, geometry: true, n_threads: 1, ..Options::default() };
+    let stop = job.stop.clone();
+    let options = Options { estimator: estimator.into(), samples, seed, geometry: true, n_threads: 1, stop, ..Options::default() };
     let mut tell = |progress| {
         job.status.send_replace(Status::of(progress));
     };
     let mut made = |corpus: &dyn Corpus, source: String| {
-        let mut explained = explain(&Stoppable { corpus, job }, None, &options, &mut tell)?;
+        let mut explained = explain(corpus, None, &options, &mut tell)?;
         explained.report.corpus.source = source;
         Ok(explained)
     };

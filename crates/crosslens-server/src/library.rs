@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use crosslens_lab::analysis::explain::{Explained, Options, Progress};
+use crosslens_lab::analysis::explain::{ExplainError, Explained, Options, Progress, Stop};
 use crosslens_lab::analysis::page::{average_bytes, codes_json, report_json, sample_bytes, sample_header};
 use crosslens_lab::analysis::report::Verdict;
 use crosslens_lab::analysis::{Recordable, Recording};
@@ -40,9 +40,9 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    fn show(&self) -> ShowOptions {
+    fn show(&self, stop: Stop) -> ShowOptions {
         let Self { n_sentences, seed, samples, n_threads, .. } = *self;
-        let explain = Options { samples, seed, geometry: true, n_threads, ..Options::default() };
+        let explain = Options { samples, seed, geometry: true, n_threads, stop, ..Options::default() };
         ShowOptions { n_sentences, seed, imported: self.imported.clone(), explain }
     }
 }
@@ -107,11 +107,13 @@ pub(crate) struct Model {
     named: Mutex<Option<(Opened, PathBuf)>>,
     source: OnceLock<Source>,
     status: watch::Sender<Status>,
+    stop: Stop,
 }
 
 impl Model {
     fn new(name: String, kind: Kind, description: String, named: Option<(Opened, PathBuf)>) -> Self {
-        Self { name, kind, description, named: Mutex::new(named), source: OnceLock::new(), status: watch::Sender::new(Status::Waiting) }
+        let status = watch::Sender::new(Status::Waiting);
+        Self { name, kind, description, named: Mutex::new(named), source: OnceLock::new(), status, stop: Stop::default() }
     }
 
     /// What can be done with it, once it is explained; its report is there then too.
@@ -122,8 +124,25 @@ impl Model {
                 let far = format!("{phase}, {done} of {total} sentences");
                 Refusal::busy(format!("`{}` is still being explained ({far}); ask again in a moment", self.name))
             }
+            Status::Cancelled => {
+                let cure = "its explanation was cancelled; start the server again to have it";
+                Refusal::new(StatusCode::CONFLICT, format!("`{}` cannot be shown: {cure}", self.name))
+            }
             _ => Refusal::busy(format!("`{}` waits to be explained; ask again in a moment", self.name)),
         })
+    }
+
+    /// Breaks its explanation off; one that is there stays.
+    pub(crate) fn cancel(&self) {
+        self.stop.set();
+        // One that runs says so itself as soon as it notices.
+        self.status.send_if_modified(|status| {
+            let is_waiting = *status == Status::Waiting;
+            if is_waiting {
+                *status = Status::Cancelled;
+            }
+            is_waiting
+        });
     }
 
     /// How far its explanation is, now and later.
@@ -198,6 +217,11 @@ pub enum Preparing<'a> {
         name: &'a str,
         /// What is wrong with the files it was explained on, in words for its user.
         warnings: &'a [String],
+    },
+    /// The explanation of one was broken off by somebody who looked at its page.
+    Cancelled {
+        /// Which.
+        name: &'a str,
     },
     /// One cannot be shown.
     Failed {
@@ -286,7 +310,7 @@ impl Library {
 
     fn add(&mut self, path: &Path) -> Result<(), LibraryError> {
         let is_report = path.extension().is_some_and(|extension| extension == "json") || !path.exists();
-        let report = if is_report { Some(Shown::open(path, &self.options.show(), &mut |_| ())?) } else { None };
+        let report = if is_report { Some(Shown::open(path, &self.options.show(Stop::default()), &mut |_| ())?) } else { None };
         let model = match &report {
             Some(shown) => Model::new(shown.name.clone(), Kind::Report, shown.explained.report.model.description.clone(), None),
             None => {
@@ -318,9 +342,21 @@ impl Library {
             if should_stop() {
                 return;
             }
+            if model.stop.is_set() {
+                told(Preparing::Cancelled { name: &model.name });
+                continue;
+            }
             // Nothing of a panic is seen later: what it was working on is dropped with it, and the next one has its turn.
             let made = catch_unwind(AssertUnwindSafe(|| self.make(number, opened, &path, told)));
             if let Err(error) = made.unwrap_or_else(|_| Err(LibraryError::Broken { path })) {
+                if should_stop() {
+                    return;
+                }
+                if model.stop.is_set() {
+                    model.status.send_replace(Status::Cancelled);
+                    told(Preparing::Cancelled { name: &model.name });
+                    continue;
+                }
                 // Errors name files, and where those lie is nothing a browser need know.
                 let why = "the terminal of the server says why".to_owned();
                 model.status.send_replace(Status::Failed { error: why });
@@ -337,22 +373,35 @@ impl Library {
             model.status.send_replace(Status::of(progress));
             told(Preparing::Working { name, progress });
         };
-        let (shown, source) = self.explained(opened, path, &mut progress)?;
+        let (shown, source) = self.explained(opened, path, &model.stop, &mut progress)?;
         // Said before it is there to be seen, so that nobody sees a model whose warnings are still to come.
         told(Preparing::Ready { name, warnings: &shown.explained.report.corpus.warnings });
         self.keep(number, shown, source);
         Ok(())
     }
 
-    fn explained(&self, opened: Opened, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<(Shown, Source), LibraryError> {
-        let show = self.options.show();
-        match opened {
-            Opened::Imported(model) => imported(*model, path, &show, progress),
+    fn explained(
+        &self,
+        opened: Opened,
+        path: &Path,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Shown, Source), LibraryError> {
+        let show = self.options.show(stop.clone());
+        let made = match opened {
+            Opened::Imported(model) => imported(*model, path, &show, progress)?,
             opened => {
                 let shown = Shown::of(&opened, path, &show, progress)?;
-                Ok((shown, source(opened, path, &self.options, progress)?))
+                (shown, source(opened, path, &self.options, progress)?)
             }
-        }
+        };
+        // Writing targets and summing for questions go on to their end.
+        if stop.is_set() { Err(ShowError::Explain(ExplainError::Stopped).into()) } else { Ok(made) }
+    }
+
+    /// Breaks off what is being explained, and begins nothing more, without a word: the server stops.
+    pub(crate) fn stop(&self) {
+        self.models.iter().for_each(|model| model.stop.set());
     }
 
     /// Keeps what was made of a model: its report first, so that whoever finds it ready finds that too.

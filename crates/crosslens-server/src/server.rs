@@ -111,7 +111,7 @@ impl Server {
     /// Answers until `should_stop`; then ends jobs, lets open requests finish for a while, and returns. What is served is explained
     /// meanwhile, and `told` hears how that goes.
     ///
-    /// An explanation cannot be broken off: one that goes on when the server stops ends with the program, and leaves nothing behind.
+    /// An explanation that goes on when the server stops ends after its batch of sentences, or with the program, and leaves nothing behind.
     pub fn run(self, should_stop: impl Fn() -> bool, mut told: impl FnMut(Preparing<'_>) + Send + 'static) -> Result<(), ServerError> {
         let limits = self.state.limits.clone();
         let (library, stopping) = (Arc::clone(&self.state.library), self.state.stopping.subscribe());
@@ -154,6 +154,7 @@ impl Server {
         drop(listener);
         self.state.stopping.send_replace(true);
         self.state.jobs.cancel_all();
+        self.state.library.stop();
         tokio::time::timeout(self.state.limits.grace_time, graceful.shutdown()).await.ok();
         Ok(())
     }

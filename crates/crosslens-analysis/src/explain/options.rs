@@ -1,5 +1,8 @@
 //! What to explain, and how.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::{Chosen, CorpusError};
 use crate::{Estimator, FitError, Shrinkage, SplitError};
 
@@ -36,6 +39,24 @@ pub struct Options {
     pub keep_totals: bool,
     /// Threads; 0 for one per core.
     pub n_threads: usize,
+    /// Breaks it off between two batches, from another thread.
+    pub stop: Stop,
+}
+
+/// A wish that an explanation end before it is done; whoever has a clone can have it.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Wishes so.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody did.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Default for Options {
@@ -56,6 +77,7 @@ impl Default for Options {
             geometry: false,
             keep_totals: false,
             n_threads: 0,
+            stop: Stop::default(),
         }
     }
 }
@@ -139,6 +161,9 @@ pub enum ExplainError {
     /// No sentence.
     #[error("there are no sentences to explain")]
     Empty,
+    /// Somebody wished so: [`Options::stop`].
+    #[error("the explanation was broken off")]
+    Stopped,
     /// Sentences cannot be read or recorded.
     #[error("sentences {from} to {to} cannot be read")]
     Corpus {

@@ -71,7 +71,13 @@ pub fn explain(
     let description = corpus.description();
     let threads = Threads::new(options.n_threads)?;
     check_given(description, given)?;
-    let in_batches = || batches(corpus).map(|range| Ok(Batch { sentences: read(corpus, range.clone(), &threads)?, range }));
+    let batch = |range: std::ops::Range<u64>| {
+        if options.stop.is_set() {
+            return Err(ExplainError::Stopped);
+        }
+        Ok(Batch { sentences: read(corpus, range.clone(), &threads)?, range })
+    };
+    let in_batches = || batches(corpus).map(batch);
     let first = first_pass(description, options, &threads, &mut in_batches(), &mut |done| {
         progress(Progress { phase: Phase::Fitting, done, total });
     })?;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use crosslens_analysis::explain::{ExplainError, Live, MAX_CELLS, Options, explain};
+use crosslens_analysis::explain::{ExplainError, Live, MAX_CELLS, Options, Stop, explain};
 use crosslens_analysis::report::{Report, ThinStep, ThinToken};
 use crosslens_analysis::{
     Answer, Description, Estimator, Fed, FitError, Intervene, Linear, MAX_STEPS, Pair, RecordError, Recordable, Recorded, ScoreMap,
@@ -29,6 +29,24 @@ fn sentences_with_a_single_key() {
         assert_eq!((site.rebuilt["temporal"].argmax, site.average_attention.tv_over_uniform), (1.0, 0.0));
         assert!(site.diagonal.is_none(), "the only step writes the end token");
     }
+}
+
+/// Before it begins, or from within: what is told of the first pass breaks off the second.
+#[test]
+fn an_explanation_can_be_broken_off() {
+    let planted = Planted::of(&Plan::default(), vec![dot()]);
+    let explained = |stop: &Stop, progress: &mut dyn FnMut()| {
+        let options = Options { stop: stop.clone(), ..Options::default() };
+        explain(&planted, None, &options, &mut |_| progress()).map(drop)
+    };
+    assert!(explained(&Stop::default(), &mut || ()).is_ok());
+    let (stop, mut n_told) = (Stop::default(), 0);
+    let ended = explained(&stop, &mut || {
+        n_told += 1;
+        stop.set();
+    });
+    assert!(matches!(ended, Err(ExplainError::Stopped)) && n_told == 1, "{ended:?} after {n_told} batches");
+    assert!(matches!(explained(&stop, &mut || panic!("nothing is read")), Err(ExplainError::Stopped)));
 }
 
 #[test]

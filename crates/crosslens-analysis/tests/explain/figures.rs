@@ -85,7 +85,7 @@ fn recorded_at(step: u64, shares: Vec<f64>) -> TimelinePoint {
         verdict: String::new(),
         attention: None,
     };
-    TimelinePoint { step, loss: None, word_accuracy: None, phrase_accuracy: None, sites: vec![site] }
+    TimelinePoint { step, sentences: None, loss: None, word_accuracy: None, phrase_accuracy: None, sites: vec![site] }
 }
 
 /// Shares that are too large, too many or none.

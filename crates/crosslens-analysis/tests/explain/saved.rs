@@ -214,6 +214,12 @@ fn a_timeline_says_what_the_reports_say() {
     let (timeline, path) = (Timeline::new(vec![point]), folder.path().join("timeline.json"));
     timeline.save(&path).expect("writable");
     assert_eq!(Timeline::load(&path).expect("just saved"), timeline);
+    // Files of versions that did not say on how many sentences.
+    let said = format!("\"sentences\":{},", explained.report.corpus.pairs);
+    let text = std::fs::read_to_string(&path).expect("just saved");
+    assert!(text.contains(&said), "{text}");
+    std::fs::write(&path, text.replace(&said, "")).expect("writable");
+    assert_eq!(Timeline::load(&path).expect("an older file").points[0].sentences, None);
     for bad in [
         "{}",
         "[]",

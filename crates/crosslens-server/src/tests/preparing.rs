@@ -15,11 +15,15 @@ use crate::{Limits, Preparing};
 fn held(folder: &std::path::Path) -> (Running, Sender<()>) {
     let run = folder.join("tiny");
     tiny_run(&run);
+    held_at(&[run])
+}
+
+fn held_at(paths: &[std::path::PathBuf]) -> (Running, Sender<()>) {
     let (go, wait) = channel();
     let told = move |_: Preparing<'_>| {
         wait.recv().ok();
     };
-    (Running::begin(&[run], ImportedOptions::default(), "127.0.0.1", Limits::default(), told), go)
+    (Running::begin(paths, ImportedOptions::default(), "127.0.0.1", Limits::default(), told), go)
 }
 
 #[test]
@@ -68,6 +72,34 @@ fn the_server_answers_while_its_models_are_still_explained() {
     assert_eq!(server.get("/api/reports").json()[0]["ready"], true);
     let answer = server.post("/api/models/0/explain", &json!({ "sentence": { "sample": 0 } }));
     assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[test]
+fn the_first_explanation_of_a_model_can_be_cancelled_and_one_that_waits_never_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paths = ["running", "other", "waiting"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| tiny_run(path));
+    let (server, go) = held_at(&paths);
+    let mut events = Events::at(&server, "/api/models/0");
+    std::iter::from_fn(|| events.next()).find(|(_, data)| data["state"] == "running").expect("it is told that it runs");
+    for model in [2, 0] {
+        let answer = server.request("DELETE", &format!("/api/models/{model}/explanation"), &[], "");
+        keeps("delete", "/api/models/{id}/explanation", &answer, 200);
+        assert_eq!((&answer.json()["id"], &answer.json()["ready"]), (&json!(model), &json!(false)));
+    }
+    assert_eq!(Events::at(&server, "/api/models/2").last(), ("cancelled".to_owned(), json!({ "state": "cancelled" })));
+    drop(go);
+    assert_eq!(events.last().0, "cancelled");
+    assert_eq!(Events::at(&server, "/api/models/1").last().0, "done", "the one between is explained all the same");
+    for (model, name) in [(0, "running"), (2, "waiting")] {
+        let refused = server.get(&format!("/api/reports/{model}"));
+        let why = format!("`{name}` cannot be shown: its explanation was cancelled; start the server again to have it");
+        assert_eq!((refused.status, refused.error()), (409, why));
+    }
+    // What is there stays.
+    assert_eq!(server.request("DELETE", "/api/models/1/explanation", &[], "").json()["ready"], true);
+    assert_eq!(server.get("/api/reports/1").status, 200);
+    assert_eq!(server.request("DELETE", "/api/models/3/explanation", &[], "").status, 404);
 }
 
 #[test]

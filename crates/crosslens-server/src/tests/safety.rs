@@ -77,6 +77,9 @@ fn beyond_this_machine_everybody_must_bring_the_token() {
     for path in ["/", "/api/models", "/main.js"] {
         assert_eq!(get(path, &format!("cookie: other=1; {kept}")).status, 200, "{path}");
     }
+    // On a second visit, with the cookie, the token leaves the address as well.
+    let again = get(&format!("/?token={token}"), &format!("cookie: {kept}"));
+    assert_eq!((again.status, again.header("location")), (303, Some("/")));
     // The token opens no other site's door.
     assert_eq!(server.request("GET", "/api/models", &[&format!("authorization: Bearer {token}"), "host: evil.example"], "").status, 403);
 }

@@ -34,7 +34,7 @@ fn kept(site: &SiteReport) -> f64 {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.0} %", (100.0 * share).round() + 0.0).replace('-', "−")
+    format!("{:.0}\u{a0}%", (100.0 * share).round() + 0.0).replace('-', "−")
 }
 
 const CELLS: &str = "[...document.querySelectorAll('.atlas-cell')]";

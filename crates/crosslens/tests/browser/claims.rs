@@ -157,10 +157,10 @@ fn every_network_is_shown_with_its_role_and_its_share() {
             "[...document.querySelectorAll('#{id} tbody tr')].map((row) => [...row.cells].map((it) => it.textContent).join('|')).join('\\n')"
         )
     };
-    let judged = "AED, <i>one</i>-to-one|212|judged|99.5 %|0.985|0.094";
-    let controls = "AED, <i>one</i>-to-one|112|missed the gate, replaced|1.6 %|0.936|0.094\n\
-                    AED, <i>one</i>-to-one|312|missed the gate, proves nothing|50.0 %|0.900|0.094\n\
-                    VED|213|control|10.3 %|–|–";
+    let judged = "AED, <i>one</i>-to-one|212|judged|99.5\u{a0}%|0.985|0.094";
+    let controls = "AED, <i>one</i>-to-one|112|missed the gate, replaced|1.6\u{a0}%|0.936|0.094\n\
+                    AED, <i>one</i>-to-one|312|missed the gate, proves nothing|50.0\u{a0}%|0.900|0.094\n\
+                    VED|213|control|10.3\u{a0}%|–|–";
     assert_eq!(browser.text(&rows("controls")), controls);
     assert_eq!(browser.text(&rows("networks")), format!("{judged}\n{controls}"));
     assert_eq!(browser.eval("document.querySelector('#networks').closest('details').open"), false);

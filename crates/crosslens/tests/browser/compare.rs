@@ -17,7 +17,7 @@ fn row(browser: &mut Browser, name: &str) -> Vec<String> {
 
 /// A share as whole percents.
 fn percents(text: &str) -> f64 {
-    text.replace('−', "-").trim_end_matches(" %").parse().unwrap_or_else(|_| panic!("{text} is no share"))
+    text.replace('−', "-").trim_end_matches("\u{a0}%").parse().unwrap_or_else(|_| panic!("{text} is no share"))
 }
 
 #[test]
@@ -48,6 +48,16 @@ fn two_reports_are_compared() {
     assert_eq!(row(&mut browser, "sentences explained")[..2], ["30", "40"]);
     // What neither knows has no difference.
     assert_eq!(row(&mut browser, "same token, rebuilt from the rest alone"), ["–", "–", "–"]);
+    // A cell of the difference says its number to those who listen.
+    browser.eval("document.querySelectorAll('.compare .heat-scroll')[2].focus()");
+    for key in ["ArrowRight", "ArrowDown", "ArrowRight"] {
+        browser.press(key);
+    }
+    let said = browser.text("document.querySelectorAll('.compare .heatmap')[2].querySelector('[role=status].hidden').textContent");
+    let [from, to] = [(&a, 0), (&b, 1)].map(|(shown, site)| shown.explained.samples.averages[site][1][1]);
+    let number = said.strip_prefix("step 1 and 1, ").unwrap_or_else(|| panic!("{said}"));
+    assert!((percents(number) - 100.0 * (to - from)).abs() <= 0.051, "{said}, not {}", 100.0 * (to - from));
+    assert!(browser.text("document.querySelector('main').textContent").contains("need not add up to 100 %"));
     let figure = String::from_utf8(browser.download("", "SVG")).expect("text");
     for says in ["A · one", "B · two", "B − A", "average attention, A", "B less A"] {
         assert!(figure.contains(says), "{says} is not in {figure}");

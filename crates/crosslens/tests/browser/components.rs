@@ -166,7 +166,13 @@ fn positions_tokens_residuals_and_readouts_are_drawn_and_can_be_left_out() {
     let figure = drawn(&mut browser, "nothing");
     let names: Vec<&str> =
         streams().flat_map(|stream| stream["inputs"].as_array().into_iter().flatten()).filter_map(|input| input["name"].as_str()).collect();
-    assert!(names.iter().any(|name| figure.contains(&format!(">{name}</text>"))), "no token of {names:?} is named in {figure}");
+    // Beside each other or not: whatever has room on one of four sides is named, and so is every axis.
+    for name in names.iter().filter(|name| !name.starts_with('<')) {
+        assert!(figure.contains(&format!(">{name}</text>")), "{name} is not named in {figure}");
+    }
+    for axis in ["axis 1: ", "axis 2: ", "axis 3: "] {
+        assert!(figure.contains(axis), "no {axis} in {figure}");
+    }
     for (layer, _, _) in layers {
         tick(&mut browser, layer);
         drawn(&mut browser, layer);

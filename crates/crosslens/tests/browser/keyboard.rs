@@ -47,7 +47,8 @@ fn a_head_is_found_opened_and_taken_apart_by_keyboard_alone() {
     browser.press("Enter");
     browser.wait("document.querySelector('h1')?.textContent === 'Components'");
     assert_eq!(browser.text("document.activeElement.dataset.view"), "components");
-    browser.eval("history.back()");
+    browser.tab_to("it.dataset.view === 'head'");
+    browser.press("Enter");
     browser.wait("document.querySelector('h1')?.textContent === 'Cross-attention · layer 1 · head 2'");
     browser.tab_to("it.id === 'sample-next'");
     browser.press("Enter");

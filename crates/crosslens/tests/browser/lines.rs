@@ -24,7 +24,7 @@ fn shown_weight(browser: &mut Browser) -> f64 {
 }
 
 /// Opens the matrix as a table and gives what stands above its columns.
-fn columns(browser: &mut Browser) -> Vec<String> {
+pub(super) fn columns(browser: &mut Browser) -> Vec<String> {
     let details = "[...document.querySelectorAll('details')].find((it) => it.textContent.startsWith('The matrix as a table'))";
     for is_open in [false, true] {
         browser.eval(&format!("{details}.open = {is_open}"));
@@ -36,7 +36,7 @@ fn columns(browser: &mut Browser) -> Vec<String> {
 }
 
 /// Presses a check box by what stands beside it.
-fn tick(browser: &mut Browser, label: &str) {
+pub(super) fn tick(browser: &mut Browser, label: &str) {
     browser.eval(&format!(
         "[...document.querySelectorAll('.check')].find((it) => it.textContent === '{label}').querySelector('input').click()"
     ));
@@ -87,6 +87,61 @@ fn what_is_read_and_what_is_written_are_both_said() {
     browser.was_quiet();
 }
 
+/// Three numbers of a colour written as in `#a1b2c3`.
+fn rgb(hex: &str) -> [f64; 3] {
+    [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")))
+}
+
+/// A decoder that looks at itself looks at what it read, which is one place behind what it wrote.
+#[test]
+fn the_words_that_a_decoder_reads_are_shaded_by_how_much_it_looks_at_them() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 30, lengths: (7, 9), names: pieces_of_words() };
+    let (page, explained) = planted(folder.path(), &plan, 2);
+    let site = explained.report.sites.iter().position(|site| site.kind == "decoder-self").expect("planted");
+    let sample = &explained.samples.sentences[1];
+    browser.window(1280, 1000, "light");
+    browser.open(&page, &format!("#view=head&sample=1&site={site}&pin=6,2"));
+    let line = "[...document.querySelectorAll('.sentence-line')].find((it) => it.firstChild.textContent === 'read')";
+    let seen = browser.eval(&format!(
+        "[...{line}.querySelectorAll('bdi')].map((it) => [it.textContent, getComputedStyle(it).backgroundColor.match(/\\d+/g).map(Number)])"
+    ));
+    let seen: Vec<(String, [f64; 3])> = serde_json::from_value(seen).expect("words and colours");
+    assert_eq!(seen.len(), 9);
+    for (place, (word, colour)) in seen.iter().enumerate() {
+        assert_eq!(*word, shown(&explained.samples.target, sample.sentence.fed[place]));
+        let expected = rgb(&Colours::default().weight(f64::from(sample.attention[site][6 * 9 + place])).hex());
+        assert!(colour.iter().zip(expected).all(|(a, b)| (a - b).abs() < 6.0), "place {place}: {colour:?}, not {expected:?}");
+    }
+    // Of cross-attention the source is shaded, and what was read stands in the rows.
+    browser.open(&page, "#view=head&sample=1&site=0");
+    assert_eq!(browser.eval(&format!("{line} === undefined")), true);
+    browser.was_quiet();
+}
+
+/// Whether what was read stands left of what was written in each row of the matrix as a table.
+const READ_IS_LEFT: &str = "[...document.querySelectorAll('details table')].pop().tBodies[0].rows.length && [...[...document.querySelectorAll('details table')].pop().tBodies[0].rows].map(({ cells: [{ firstChild: node }] }) => { const box = (from, to) => { const range = document.createRange(); range.setStart(node, from); range.setEnd(node, to); return range.getBoundingClientRect(); }; const at = node.data.indexOf(' → '); return box(0, at).right <= box(at + 3, node.length).left; })";
+
+/// Two words that are read from the right would be one run of text, the first of them at its right end.
+#[test]
+fn what_is_read_stands_left_of_what_is_written_in_every_script() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let target = vec!["שלום", "ילדה", "مرحبا", "<eos>"];
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 30, lengths: (5, 9), names: [pieces_of_words()[0].clone(), target] };
+    let (page, explained) = planted(folder.path(), &plan, 1);
+    browser.window(1280, 1000, "light");
+    browser.open(&page, "#view=head&sample=0");
+    assert_eq!(columns(&mut browser).len(), 5);
+    assert_eq!(browser.eval(READ_IS_LEFT), serde_json::json!(vec![true; 9]));
+    let figure = String::from_utf8(browser.download(".matrix", "SVG")).expect("text");
+    let (sample, names) = (&explained.samples.sentences[0].sentence, &explained.samples.target);
+    let row = [sample.fed[3], sample.predicted[3]].map(|token| format!("\u{2068}{}\u{2069}", names.name(token))).join(" → ");
+    assert!(figure.contains(&format!(">{row}</text>")), "no {row} in {figure}");
+    browser.was_quiet();
+}
+
 /// The colour of a cell beside its upper left corner, where no number stands.
 fn pixel(browser: &mut Browser, row: usize, column: usize) -> [f64; 3] {
     let rgb = browser.eval(&format!(
@@ -94,6 +149,13 @@ fn pixel(browser: &mut Browser, row: usize, column: usize) -> [f64; 3] {
     ));
     let rgb: Vec<f64> = serde_json::from_value(rgb).expect("three numbers");
     [rgb[0], rgb[1], rgb[2]]
+}
+
+/// How many colours a cell has, its edges left out: one where no number stands in it.
+fn n_colours(browser: &mut Browser, row: usize, column: usize) -> f64 {
+    browser.number(&format!(
+        "(() => {{ const canvas = document.querySelector('.matrix canvas'); const copy = document.createElement('canvas'); [copy.width, copy.height] = [canvas.width, canvas.height]; const context = copy.getContext('2d', {{ willReadFrequently: true }}); context.drawImage(canvas, 0, 0); const {{ left, top, cell, high }} = document.querySelector('.matrix .heat-scroll').dataset; const {{ data }} = context.getImageData(Math.round(Number(left) + {column} * cell + 3), Math.round(Number(top) + {row} * high + 3), Math.floor(cell - 6), Math.floor(high - 6)); return new Set(new Uint32Array(data.buffer)).size; }})()"
+    ))
 }
 
 fn is_near(a: [f64; 3], b: [f64; 3]) -> bool {
@@ -130,10 +192,17 @@ fn pointing_fades_the_rest_and_the_slider_hides_small_weights() {
     let threshold = (50.0 * (row(&least) + row(&most))).round() / 100.0;
     assert!(row(&least) < threshold && threshold <= row(&most) && threshold <= 0.5, "{threshold}");
     let stays = pixel(&mut browser, 3, most);
+    // A weight that is hidden takes its number along.
+    let cells = || (0..7).flat_map(|row| (0..8).map(move |column| (row, column)));
+    let is_numbered = |(row, column): (usize, usize)| weight(sample, row, column) >= 0.01;
+    let hidden = cells().filter(|&cell| is_numbered(cell)).find(|&(row, column)| weight(sample, row, column) < threshold);
+    let (hidden_row, hidden_column) = hidden.expect("some number is hidden");
+    assert!(n_colours(&mut browser, hidden_row, hidden_column) > 1.0 && n_colours(&mut browser, 3, most) > 1.0, "both have numbers");
     browser.eval(&format!("threshold.value = {threshold}; threshold.dispatchEvent(new Event('input'))"));
     browser.settle();
-    let nothing = Colours::default().weight(0.0).hex();
-    let nothing = [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&nothing[at..at + 2], 16).expect("hex")));
+    let nothing = rgb(&Colours::default().weight(0.0).hex());
+    assert_eq!(n_colours(&mut browser, hidden_row, hidden_column), 1.0, "no number without its colour");
+    assert!(n_colours(&mut browser, 3, most) > 1.0, "the other keeps its own");
     assert!(is_near(pixel(&mut browser, 3, least), nothing) && is_near(pixel(&mut browser, 3, most), stays));
     browser.wait(&format!("new URLSearchParams(location.hash.slice(1)).get('threshold') === '{threshold}'"));
     browser.was_quiet();
@@ -144,15 +213,20 @@ fn signs_left_out_give_their_weight_to_the_others() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let signs = ["<s>", "[CLS]", "__eng__", ">>fr<<", "en_XX", "eng_Latn", "<pad>"];
-    let source = ["▁the", "▁cat", "▁sat"].into_iter().chain(signs).chain(["</s>"]).collect();
-    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 30, lengths: (12, 6), names: [source, pieces_of_words()[1].clone()] };
-    let (page, explained) = planted(folder.path(), &plan, 8);
+    // A full stop of eSCAN and a byte of a tokenizer look like signs, and are what is said.
+    let words = ["▁the", "▁cat", "▁sat", "<.>", "<0x0A>"];
+    let source = words.into_iter().chain(signs).chain(["</s>"]).collect();
+    let plan = Plan { n_layers: 1, n_heads: 1, n_sentences: 30, lengths: (14, 6), names: [source, pieces_of_words()[1].clone()] };
+    let (page, explained) = planted(folder.path(), &plan, 12);
     let names = &explained.samples.source;
-    let mut left_out = std::collections::BTreeSet::new();
+    let is_word = |token: &Token| words.contains(&names.name(*token).as_ref());
+    let (mut left_out, mut stood) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
     for (number, sample) in explained.samples.sentences.iter().enumerate() {
         let tokens = &sample.sentence.source;
-        let kept: Vec<usize> = (0..tokens.len()).filter(|&place| names.name(tokens[place]).starts_with('▁')).collect();
-        left_out.extend(tokens.iter().map(|&token| names.name(token).into_owned()).filter(|name| !name.starts_with('▁')));
+        let kept: Vec<usize> = (0..tokens.len()).filter(|&place| is_word(&tokens[place])).collect();
+        let (said, signs): (Vec<Token>, Vec<Token>) = tokens.iter().copied().partition(is_word);
+        stood.extend(said.into_iter().map(|token| names.name(token).into_owned()));
+        left_out.extend(signs.into_iter().map(|token| names.name(token).into_owned()));
         if kept.is_empty() {
             continue;
         }
@@ -164,18 +238,18 @@ fn signs_left_out_give_their_weight_to_the_others() {
         assert!((shown_weight(&mut browser) - expected).abs() < 1e-5, "{expected}");
     }
     assert_eq!(left_out.len(), signs.len() + 1, "every kind of sign stood somewhere: {left_out:?}");
+    assert_eq!(stood.len(), words.len(), "every word stood somewhere: {stood:?}");
 
     // By the check box, there and back.
-    let is_word = |&token: &Token| names.name(token).starts_with('▁');
-    let n_words = |sample: &Sample| sample.sentence.source.iter().filter(|token| is_word(token)).count();
+    let n_words = |sample: &Sample| sample.sentence.source.iter().filter(|&token| is_word(token)).count();
     let number = explained.samples.sentences.iter().position(|sample| n_words(sample) > 0).expect("some sentence has words");
     browser.open(&page, &format!("#view=head&sample={number}"));
-    assert_eq!(columns(&mut browser).len(), 12);
+    assert_eq!(columns(&mut browser).len(), 14);
     tick(&mut browser, "hide end and other signs");
     assert_eq!(columns(&mut browser).len(), n_words(&explained.samples.sentences[number]));
     browser.wait("location.hash.includes('hide=1')");
     tick(&mut browser, "hide end and other signs");
-    assert_eq!(columns(&mut browser).len(), 12);
+    assert_eq!(columns(&mut browser).len(), 14);
     browser.was_quiet();
 }
 

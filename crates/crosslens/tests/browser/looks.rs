@@ -30,11 +30,47 @@ fn no_view_scrolls_sideways_from_320_pixels_to_4k() {
                     let (used, room) = (browser.number("document.documentElement.scrollWidth"), browser.number("innerWidth"));
                     assert!(used <= room, "{name}, {view} at {width} pixels is {used} wide");
                     browser.picture(&format!("{name}-{view}-{size}-{scheme}"));
+                    if name == "trained" {
+                        is_legible(&mut browser, view, width);
+                    }
                 }
             }
         }
     }
     browser.was_quiet();
+}
+
+/// Keeps the sizes of what is written on a canvas, and lets the components be drawn anew.
+const WRITE_AGAIN: &str = "(() => { window.sizes = []; const write = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (...all) { window.sizes.push(parseFloat(this.font)); return write.apply(this, all); }; document.querySelector('.cloud canvas').dispatchEvent(new KeyboardEvent('keydown', { key: '+' })); })()";
+
+/// Sizes of the letters of charts, as they are seen.
+const CHART_LETTERS: &str = "[...document.querySelectorAll('.chart text')].map((it) => parseFloat(getComputedStyle(it).fontSize) * it.ownerSVGElement.getBoundingClientRect().width / it.ownerSVGElement.viewBox.baseVal.width)";
+
+/// How many ticks of the time axis stand on the one before them.
+const TICKS_ON_TICKS: &str = "[...document.querySelectorAll('.chart')].flatMap((chart) => { const boxes = [...chart.querySelectorAll('.tick')].map((it) => it.getBoundingClientRect()); return boxes.filter((box, place) => place && box.left < boxes[place - 1].right); }).length";
+
+/// Letters in pictures are nearly as large as those around them, on a phone and on a wall.
+fn is_legible(browser: &mut Browser, view: &str, width: u32) {
+    let letters = match view {
+        "training" => CHART_LETTERS,
+        "components" => {
+            browser.eval(WRITE_AGAIN);
+            browser.settle();
+            "window.sizes"
+        }
+        _ => return,
+    };
+    let sizes: Vec<f64> = serde_json::from_value(browser.eval(letters)).expect("sizes");
+    let page = browser.number("parseFloat(getComputedStyle(document.body).fontSize)");
+    assert!(sizes.len() > 3 && sizes.iter().all(|size| (0.75..=1.01).contains(&(size / page))), "{view} at {width}: {sizes:?} of {page}");
+    assert_eq!(browser.eval(TICKS_ON_TICKS), 0, "{view} at {width}");
+    if view == "components" {
+        // A token's mark is a square of eight fifteenths of a letter.
+        let side = format!("{:.2}", page * 8.0 / 15.0);
+        let side = side.trim_end_matches('0').trim_end_matches('.');
+        let figure = String::from_utf8(browser.download("", "SVG")).expect("text");
+        assert!(figure.contains(&format!("h{side}v{side}h-{side}z")), "no mark of {side} at {width}");
+    }
 }
 
 /// A window made smaller while the page is open: the matrix follows.
@@ -128,6 +164,9 @@ fn the_address_holds_the_colours_and_the_place_in_the_matrix() {
     browser.eval("document.querySelector('[data-view=compare]').click()");
     browser.wait("document.querySelector('h1').textContent === 'Compare'");
     assert_eq!((browser.eval("location.hash.includes('theme=dark')"), paper(&mut browser)), (json!(true), dark));
+    // The browser's own button leads back.
+    browser.eval("history.back()");
+    browser.wait("document.querySelector('h1').textContent.startsWith('Cross-attention')");
     browser.open(&page, &address);
     browser.eval("document.getElementById('sample-next').click()");
     browser.wait("!location.hash.includes('at=')");
@@ -165,14 +204,25 @@ fn long_sentences_are_drawn_as_far_as_they_are_seen() {
 
     // One term off: what is seen is rebuilt at once, and the figures of all rows follow, the same as if all had been.
     // Of a single sentence every score is its position's: without that term attention is even.
-    browser.eval("document.querySelector(`[data-piece='0']`).click()");
+    browser.wait("document.getElementById('tv')?.dataset.value !== undefined");
+    browser.eval(COUNT_READOUTS);
+    // The slider moved and the colours stretched meanwhile begin nothing anew, and nothing is said twice.
+    browser.eval(
+        "document.querySelector(`[data-piece='0']`).click(); for (const value of [0.02, 0.01, 0]) { threshold.value = value; threshold.dispatchEvent(new Event('input')); } [...document.querySelectorAll('.check')].find((it) => it.textContent === 'stretch colours').querySelector('input').click()",
+    );
     browser.wait("document.getElementById('tv')?.dataset.value > 0");
+    browser.eval("threshold.value = 0.03; threshold.dispatchEvent(new Event('input'))");
+    browser.settle();
+    assert_eq!(browser.eval("window.readouts"), json!(["…", browser.text("tv.textContent")]), "what is rebuilt was told once");
     let (tv, agreement) = (browser.number("tv.dataset.value"), browser.number("agreement.dataset.value"));
     let (expected_tv, expected_agreement) = without(&explained.samples.sentences[0], 0);
     assert!((tv - expected_tv).abs() < 2e-3, "{tv} and {expected_tv}");
     assert!((agreement - expected_agreement).abs() < 2e-2, "{agreement} and {expected_agreement}");
     browser.was_quiet();
 }
+
+/// Keeps every total variation that is told.
+const COUNT_READOUTS: &str = "(() => { window.readouts = []; new MutationObserver((changes) => { for (const { addedNodes } of changes) for (const node of addedNodes) if (node.className === 'figures') window.readouts.push(node.querySelector('#tv').textContent); }).observe(document.querySelector('.terms .readout'), { childList: true }); })()";
 
 /// Total variation and agreement of a sentence's attention without one piece, row by row.
 fn without(sample: &crosslens_lab::analysis::explain::Sample, off: usize) -> (f64, f64) {

@@ -82,7 +82,7 @@ fn the_scene_of_a_picture_is_darkest_where_a_row_looks() {
     browser.window(1280, 1000, "light");
     browser.open(&page, "#view=head&pin=2,4");
     assert_eq!(browser.text(DARKEST), "1, 2: 0.82");
-    assert_eq!(browser.text("document.querySelector('.picture-words ol li').textContent"), "(1, 2)100.0 %");
+    assert_eq!(browser.text("document.querySelector('.picture-words ol li').textContent"), "(1, 2)100.0\u{a0}%");
     browser.open(&page, "#view=head&pin=0,4");
     assert_eq!(browser.text(DARKEST), "3, 4: 0.82");
     // The term of token and token looks there too, the one of position and position at nothing: white paper in grey stays as it is.
@@ -98,7 +98,7 @@ fn the_scene_of_a_picture_is_darkest_where_a_row_looks() {
     browser.open(&page, "#view=head");
     assert!(browser.text(DARKEST).starts_with("3, 4: "));
     browser.open(&page, "#view=head&pin=3,0");
-    assert_eq!(browser.text("document.querySelector('#special-steps li').textContent"), "special 1100.0 %");
+    assert_eq!(browser.text("document.querySelector('#special-steps li').textContent"), "special 1100.0\u{a0}%");
     browser.picture("scene-picture");
     browser.was_quiet();
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::chromium::Browser;
 use super::common::{TINY, crosslens, succeed};
+use super::lines::{columns, tick};
 use super::pages::tiny;
 
 /// A server that ends with the test.
@@ -102,10 +103,17 @@ fn a_sentence_is_typed_explained_and_decoded_again_without_a_term() {
     // A longer one is cancelled.
     fill(&mut browser, "job-sentences", "100000");
     browser.eval("document.getElementById('job-start').click()");
-    browser.wait("document.getElementById('job-cancel') !== null");
+    browser.wait("document.querySelector('.job-cancel') !== null");
     browser.picture("serve-job");
-    browser.eval("document.getElementById('job-cancel').click()");
-    browser.wait("document.getElementById('job-end')?.textContent === 'cancelled'");
+    // A page that is loaded meanwhile knows of it, watches it and can cancel it.
+    browser.visit(&serving.url);
+    browser.wait("document.querySelectorAll('.job-cancel').length === 1");
+    browser.wait("/: \\d+ of 100000$/.test(document.querySelector('.job .muted')?.textContent)");
+    assert_eq!(browser.text("document.querySelector('.job-cancel').getAttribute('aria-label')"), "cancel: run on 100000 sentences");
+    browser.names_everything("a job that was found");
+    browser.eval("document.querySelector('.job-cancel').click()");
+    browser.wait("document.querySelector('.job-end')?.textContent === 'cancelled'");
+    assert_eq!(browser.eval("fetch('api/jobs').then((answer) => answer.json()).then((jobs) => jobs.at(-1).state)"), "cancelled");
     browser.asked_only(&serving.url);
 }
 
@@ -181,6 +189,41 @@ fn a_question_is_asked_as_it_was_put_and_again_by_its_address() {
     assert!(said.contains(&source) && said.contains("crosslens serve"), "{said}");
 }
 
+/// A run of a few updates on text, cut into at most 40 pieces.
+const TEXT: &str = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 8\nunits = 'bpe'\nvocabulary = 40\n\
+    [network]\nfamily = 'luong'\nscore = 'general'\nhidden = 8\n[training]\nsteps = 5\nbatch = 8\nevaluate_every = 5\nevaluate_samples = 4\n";
+
+/// A letter that no piece has is no end of a word, which the marks of pieces alone do not tell.
+#[test]
+fn words_are_joined_by_the_rules_of_the_model() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let nouns = [("cat", "le chat"), ("dog", "le chien"), ("mouse", "la souris"), ("cow", "la vache")];
+    let pairs = nouns.iter().flat_map(|(subject, sujet)| {
+        let verbs = [("sees", "voit"), ("eats", "mange"), ("hears", "entend"), ("wants", "veut")];
+        nouns.iter().flat_map(move |(object, objet)| {
+            verbs.map(|(verb, verbe)| format!("The {subject} {verb} the {object}.\t{sujet} {verbe} {objet}.\n"))
+        })
+    });
+    std::fs::write(folder.path().join("pairs.tsv"), pairs.collect::<String>()).expect("writable");
+    std::fs::write(folder.path().join("text.toml"), TEXT).expect("writable");
+    succeed(folder.path(), &["train", "text.toml", "--out", "text", "--quiet"]);
+    let serving = Serving::start(folder.path(), &["text", "--sentences", "20"]);
+    browser.window(1280, 1000, "light");
+    browser.visit(&serving.url);
+    browser.eval(LISTEN);
+    fill(&mut browser, "live-source", "The c猫t sees the dog.");
+    browser.press("Enter");
+    browser.wait("window.answers.length === 1");
+    browser.wait("location.hash.includes('asked=')");
+    browser.settle();
+    let n_pieces = columns(&mut browser).len();
+    tick(&mut browser, "whole words");
+    assert_eq!(columns(&mut browser), ["The", "c<unk>t", "sees", "the", "dog.", "<eos>"]);
+    assert!(n_pieces > 6, "{n_pieces} pieces");
+    browser.asked_only(&serving.url);
+}
+
 /// The page is there before its report, says how far that is, and shows it as soon as it is made.
 #[test]
 fn the_page_tells_how_far_an_explanation_is_until_it_is_there() {
@@ -204,6 +247,23 @@ fn the_page_tells_how_far_an_explanation_is_until_it_is_there() {
     browser.eval("document.querySelector('[data-view=head]').click()");
     browser.wait("document.getElementById('live-source') !== null");
     browser.asked_only(&serving.url);
+}
+
+/// Whoever has asked for too much need not wait for it.
+#[test]
+fn the_first_explanation_is_cancelled_from_the_page() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    tiny(folder.path());
+    let serving = Serving::start(folder.path(), &["run", "--sentences", "1000000"]);
+    browser.window(1280, 1000, "light");
+    browser.call("Page.navigate", json!({ "url": serving.url }));
+    browser.wait("/ of 1000000$/.test(document.querySelector('#preparing .job span')?.textContent)");
+    assert_eq!(browser.text("document.querySelector('.prepare-cancel').getAttribute('aria-label')"), "cancel: run");
+    browser.eval("document.querySelector('.prepare-cancel').click()");
+    browser.wait("document.querySelector('main [role=alert]') !== null");
+    let said = browser.text("document.querySelector('main [role=alert] p').textContent");
+    assert_eq!(said, "`run` cannot be shown: its explanation was cancelled; start the server again to have it");
 }
 
 /// Where the second report of a comparison is chosen.
