@@ -237,7 +237,7 @@ fn codes_tell_black_patches_from_white_ones() {
     };
     let (white, black) = (codes(0)[1], codes(0)[STEPS - 1]);
     assert_ne!(white, black);
-    for sample in 0..4 {
+    for sample in 0..2 {
         let expected: Vec<u32> = (1..STEPS).map(|step| if is_white(sample, step) { white } else { black }).collect();
         assert_eq!(codes(sample)[1..], expected, "picture {sample}");
     }
