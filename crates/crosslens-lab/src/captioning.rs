@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_analysis::{Signal, Token};
-use crosslens_pretrained::picture::{Picture, PictureError, Pixels, Processor};
 use crosslens_pretrained::text::{TextTokenizer, TokenizerError};
 use crosslens_pretrained::{Decoding, Model, PretrainedError, Written};
 
 use crate::Translation;
+use crate::eyes::{Eyes, SightError};
 
 /// Why a picture gets no caption.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum CaptionError {
     Tokenizer(#[from] TokenizerError),
     /// The picture.
     #[error(transparent)]
-    Picture(#[from] PictureError),
+    Sight(#[from] SightError),
     /// A model of sentences or sounds.
     #[error("the model `{model}` is a {family}, which reads no pictures")]
     Blind {
@@ -32,23 +32,6 @@ pub enum CaptionError {
         /// Whether it reads sounds.
         hears: bool,
     },
-    /// An image processor that was made for another model.
-    #[error(
-        "the image processor of `{model}` makes pictures of {found_width} × {found_height} pixels; its model reads {width} × {height}: \
-         copy preprocessor_config.json from where the model comes from"
-    )]
-    OtherSize {
-        /// The model's folder.
-        model: PathBuf,
-        /// What is made.
-        found_width: usize,
-        /// What is made.
-        found_height: usize,
-        /// What is read.
-        width: usize,
-        /// What is read.
-        height: usize,
-    },
 }
 
 /// A model of pictures with its tokenizer and what it does to pictures.
@@ -56,18 +39,17 @@ pub enum CaptionError {
 pub struct Captioner {
     model: Model,
     text: TextTokenizer,
-    processor: Processor,
+    eyes: Eyes,
 }
 
 impl Captioner {
     /// Opens a folder of Hugging Face's: weights, tokenizer and preprocessor_config.json.
     pub fn open(path: &Path) -> Result<Self, CaptionError> {
         let model = Model::open(path)?;
-        if model.grid().is_none() {
+        let Some(eyes) = Eyes::of(&model)? else {
             return Err(CaptionError::Blind { model: path.to_owned(), family: model.family(), hears: model.reads_signals() });
-        }
-        let processor = Processor::read(path)?;
-        Ok(Self { model, text: TextTokenizer::open(path)?, processor })
+        };
+        Ok(Self { model, text: TextTokenizer::open(path)?, eyes })
     }
 
     /// The model.
@@ -77,14 +59,7 @@ impl Captioner {
 
     /// A picture's file as the encoder reads it.
     pub fn signal(&self, path: &Path) -> Result<Signal, CaptionError> {
-        let Pixels { values, height: found_height, width: found_width } = self.processor.apply(&Picture::open(path)?)?;
-        match self.model.grid() {
-            Some(grid) if (grid.height, grid.width) != (found_height, found_width) => {
-                let (height, width, model) = (grid.height, grid.width, self.model.folder().to_owned());
-                Err(CaptionError::OtherSize { model, found_width, found_height, width, height })
-            }
-            _ => Ok(Signal::new(values)),
-        }
+        Ok(self.eyes.read(path)?)
     }
 
     /// What the model writes about a picture's file, the best first.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crosslens_analysis::timing::Grouped;
 use crosslens_analysis::{Description, Pair, RecordError, Recordable, Signal, SiteKind, Token};
-use crosslens_pretrained::speech::{SpeechError, SpeechTokens, Task};
+use crosslens_pretrained::speech::{AlignmentHeads, SpeechError, SpeechTokens, Task};
 use crosslens_pretrained::text::{Encoded, Languages, TextTokenizer, TokenizerError};
 use crosslens_pretrained::{Decoding, Model, PretrainedError, Source, Subject, TokenNames, Wanted, Written};
 
@@ -72,11 +72,14 @@ pub struct Choices {
     pub languages: LanguageChoice,
     /// For models of sounds or pictures: codes for their steps, at most.
     pub n_codes: usize,
+    /// For models of speech: heads that the times of words are taken from, each a layer and a head; empty for those that the model's
+    /// files name.
+    pub heads: Vec<(usize, usize)>,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { languages: LanguageChoice::default(), n_codes: DEFAULT_CODES }
+        Self { languages: LanguageChoice::default(), n_codes: DEFAULT_CODES, heads: Vec::new() }
     }
 }
 
@@ -134,6 +137,8 @@ pub struct PretrainedModel {
     senses: Option<Senses>,
     /// Where it writes down speech: how it is told to.
     speech: Option<SpeechTokens>,
+    /// Where it writes down speech: layer and head of those that follow the sound; none where its files name some that it does not have.
+    follows: Option<AlignmentHeads>,
 }
 
 /// A source as a model reads it: tokens, or codes and the signal they stand for.
@@ -189,6 +194,11 @@ impl PretrainedModel {
         let senses = Senses::of(&model, choices.n_codes)?;
         let speech = senses.as_ref().filter(|senses| senses.hears()).map(|_| SpeechTokens::of(&model, Some(&text))).transpose();
         let speech = speech.map_err(Box::new)?;
+        let follows = match &choices.heads[..] {
+            _ if speech.is_none() => None,
+            [] => AlignmentHeads::of(&model).ok(),
+            given => Some(AlignmentHeads::given(&model, given).map_err(Box::new)?),
+        };
         let name = |token: Option<&str>| token.unwrap_or_default().to_owned();
         // A tokenizer may claim any number of tokens; those that the model does not know are never named.
         let n_source = text.source_size().min(model.n_source_tokens());
@@ -199,7 +209,7 @@ impl PretrainedModel {
             target: (0..n_target).map(|token| name(text.target_token(token as Token))).collect(),
         };
         let wanted = Wanted { kinds: kinds.to_vec(), states: true, answers: true };
-        Ok(Self { text, subject: Subject::new(Arc::new(model), names, wanted, n_threads)?, senses, speech })
+        Ok(Self { text, subject: Subject::new(Arc::new(model), names, wanted, n_threads)?, senses, speech, follows })
     }
 
     /// The same, only attention from the decoder to the encoder looked at.
@@ -256,6 +266,11 @@ impl PretrainedModel {
     /// To which word each token that it wrote belongs; nothing for special tokens, nothing at all where tokens do not mark spaces.
     pub fn target_words(&self, tokens: &[Token]) -> Option<Vec<Option<usize>>> {
         self.text.target_words(tokens)
+    }
+
+    /// The heads that say when words were said.
+    pub(crate) fn follows(&self) -> Option<&AlignmentHeads> {
+        self.follows.as_ref()
     }
 
     /// Whether a token is text, and neither a timestamp nor a word to a model of speech.

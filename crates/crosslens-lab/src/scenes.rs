@@ -6,10 +6,10 @@ use crosslens_analysis::explain::{Samples, Scene, SceneWord, Spectrum};
 use crosslens_analysis::timing::TokenTimes;
 use crosslens_analysis::{Recorded, Signal, SiteKind, Token};
 use crosslens_pretrained::audio::{HOP, LogMel, SAMPLE_RATE, SoundFile, Windows};
-use crosslens_pretrained::picture::{Picture, Processor};
-use crosslens_pretrained::speech::{AlignmentHeads, row_times};
+use crosslens_pretrained::speech::row_times;
 use crosslens_pretrained::{Grid, PretrainedError};
 
+use crate::eyes::Eyes;
 use crate::signals::{Organ, Senses, SignalError};
 use crate::{ImportedSentences, PretrainedModel, PretrainedModelError};
 
@@ -72,8 +72,8 @@ impl PretrainedModel {
         })
     }
 
-    fn seen(&self, eyes: &Processor, file: &Path) -> Result<Scene, PretrainedModelError> {
-        let picture = Picture::open(file).and_then(|picture| eyes.seen(&picture)).map_err(SignalError::Picture)?;
+    fn seen(&self, eyes: &Eyes, file: &Path) -> Result<Scene, PretrainedModelError> {
+        let picture = eyes.seen(file).map_err(SignalError::Sight)?;
         let Some(Grid { special, rows, columns, .. }) = self.model().grid() else {
             return Err(PretrainedError::NotASignal { model: self.model().folder().to_owned() }.into());
         };
@@ -86,7 +86,7 @@ impl PretrainedModel {
         let mut rows: Vec<usize> = (0..written.len()).filter(|&row| self.is_text(written[row])).collect();
         let &last = rows.last()?;
         rows.extend((last + 1 < written.len()).then_some(last + 1));
-        let follows = AlignmentHeads::of(self.model()).ok()?.heads;
+        let follows = &self.follows()?.heads;
         let sites = self.description().sites.iter().zip(attention);
         let followed = sites.filter(|(site, _)| site.kind == SiteKind::Cross && follows.contains(&(site.layer, site.head)));
         let heads: Vec<&Vec<f32>> = followed.map(|(_, weights)| weights).collect();

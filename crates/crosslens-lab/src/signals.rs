@@ -12,8 +12,9 @@ use crosslens_analysis::explain::{CodeExample, CodeExamples};
 use crosslens_analysis::report::CodesReport;
 use crosslens_analysis::{Signal, Token};
 use crosslens_pretrained::audio::{AudioError, LogMel, SoundFile, Windows};
-use crosslens_pretrained::picture::{Picture, PictureError, Processor};
 use crosslens_pretrained::{Model, PretrainedError, Subject};
+
+use crate::eyes::{Eyes, SightError};
 
 /// Codes that steps are given where nobody asks for another number.
 pub const DEFAULT_CODES: usize = 64;
@@ -32,9 +33,9 @@ pub enum SignalError {
     /// The sound cannot be read.
     #[error(transparent)]
     Sound(#[from] AudioError),
-    /// The picture cannot be read.
+    /// The picture cannot be seen.
     #[error(transparent)]
-    Picture(#[from] PictureError),
+    Sight(#[from] SightError),
     /// The model refuses it.
     #[error(transparent)]
     Model(#[from] PretrainedError),
@@ -100,7 +101,7 @@ pub(crate) enum Organ {
     /// Sounds.
     Ears(Box<LogMel>),
     /// Pictures.
-    Eyes(Box<Processor>),
+    Eyes(Box<Eyes>),
 }
 
 impl Senses {
@@ -109,10 +110,11 @@ impl Senses {
         if !model.reads_signals() {
             return Ok(None);
         }
-        let (organ, n_special) = match model.grid() {
-            Some(grid) => (Organ::Eyes(Box::new(Processor::read(model.folder())?)), grid.special),
-            None => (Organ::Ears(Box::new(LogMel::read(model.folder())?)), 0),
+        let organ = match Eyes::of(model)? {
+            Some(eyes) => Organ::Eyes(Box::new(eyes)),
+            None => Organ::Ears(Box::new(LogMel::read(model.folder())?)),
         };
+        let n_special = model.grid().map_or(0, |grid| grid.special);
         Ok(Some(Self { organ, n_special, n_codes: n_codes.max(1), codebook: OnceLock::new() }))
     }
 
@@ -141,7 +143,7 @@ impl Senses {
                 let signal = Signal::new(ears.of(window.samples));
                 Ok(ReadFile { signal, warning: windows.source().warning() })
             }
-            Organ::Eyes(eyes) => Ok(ReadFile { signal: Signal::new(eyes.apply(&Picture::open(path)?)?.values), warning: None }),
+            Organ::Eyes(eyes) => Ok(ReadFile { signal: eyes.read(path)?, warning: None }),
         }
     }
 

@@ -23,12 +23,14 @@ pub struct HeardSoFar<'a> {
 }
 
 /// A sound written down.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Transcription {
     /// What was said.
     pub transcript: Transcript,
-    /// Whether all of it was listened to; else somebody wanted to stop.
+    /// Whether all of it was listened to; else somebody wanted to stop, or `error` was in the way.
     pub is_whole: bool,
+    /// Why the rest of it could not be listened to.
+    pub error: Option<SpeechError>,
     /// What was wrong with the file, in words for its user.
     pub warning: Option<String>,
     /// What the decoder wrote for the first 30 seconds, after its start token: prompt, timestamps and end among it.
@@ -52,6 +54,10 @@ impl SpeechModel {
     }
 
     /// Writes down a file of any length, some thirty seconds at a time; after each `told` hears of it and may stop the work.
+    ///
+    /// # Errors
+    ///
+    /// If nothing of it can be understood. What is in the way later on is told beside what was understood before.
     pub fn transcribe(
         &self,
         sound: &Path,
@@ -61,9 +67,17 @@ impl SpeechModel {
         let sound = SoundFile::open(sound)?;
         let of_secs = sound.duration().map(|duration| duration.as_secs_f64());
         let mut passages = self.0.listen(sound, how)?;
-        let (mut segments, mut is_whole) = (Vec::new(), true);
+        let (mut segments, mut is_whole, mut error, mut n_passages) = (Vec::new(), true, None, 0);
         while let Some(passage) = passages.next() {
-            let passage = passage?;
+            let passage = match passage {
+                Ok(passage) => passage,
+                Err(first) if n_passages == 0 => return Err(first),
+                Err(later) => {
+                    (is_whole, error) = (false, Some(later));
+                    break;
+                }
+            };
+            n_passages += 1;
             let language = passages.hears().language();
             let new = passage.segments.iter().map(|segment| self.0.segment(segment, language)).collect::<Result<Vec<_>, _>>()?;
             let wish = told(HeardSoFar { done_secs: passage.done_secs, of_secs, new: &new });
@@ -74,8 +88,11 @@ impl SpeechModel {
             }
         }
         let language = passages.hears().language().map(str::to_owned);
+        if let Some(unjoined) = passages.take_unjoined() {
+            segments.push(self.0.segment(&unjoined, language.as_deref())?);
+        }
         let transcript = Transcript { language, duration: passages.heard_secs(), segments };
         let first_window = passages.hears().first_window().unwrap_or_default().to_vec();
-        Ok(Transcription { transcript, is_whole, warning: passages.source().warning(), first_window })
+        Ok(Transcription { transcript, is_whole, error, warning: passages.source().warning(), first_window })
     }
 }

@@ -122,7 +122,13 @@ fn chain(error: &PretrainedError) -> String {
 /// A T5 whose tensors are damaged.
 #[track_caller]
 fn refused_tensors(damage: impl FnOnce(&mut BTreeMap<String, Tensor>), words: &[&str]) {
-    let folder = Folder::of("t5");
+    refused_tensors_of("t5", damage, words);
+}
+
+/// A model whose tensors are damaged.
+#[track_caller]
+fn refused_tensors_of(case: &str, damage: impl FnOnce(&mut BTreeMap<String, Tensor>), words: &[&str]) {
+    let folder = Folder::of(case);
     folder.change(damage);
     folder.refused(words);
 }
@@ -245,6 +251,43 @@ fn spoil(tensors: &mut BTreeMap<String, Tensor>, name: &str) {
 fn weight_that_is_no_number() {
     refused_tensors(|tensors| spoil(tensors, MATRIX), &["model.safetensors", MATRIX, "not finite"]);
     refused_tensors(|tensors| spoil(tensors, WORDS), &["model.safetensors", WORDS, "not finite"]);
+}
+
+/// Missing, too many, misnamed, misshapen, no number: of sounds, of pictures and of many languages too.
+#[test]
+fn tensors_of_other_families_are_held_to_their_configuration() {
+    for (case, matrix) in [
+        ("whisper", "model.encoder.layers.1.self_attn.k_proj.weight"),
+        ("whisper", "model.decoder.layers.1.encoder_attn.q_proj.weight"),
+        ("mbart", "model.decoder.layers.1.encoder_attn.k_proj.weight"),
+        ("pegasus", "model.encoder.layers.1.self_attn.q_proj.weight"),
+        ("m2m_100", "model.decoder.layers.1.fc1.weight"),
+        ("vision/vit-gpt2", "encoder.encoder.layer.1.attention.attention.query.weight"),
+        ("vision/vit-gpt2", "decoder.transformer.h.1.crossattention.c_attn.weight"),
+        ("vision/blip", "vision_model.encoder.layers.1.self_attn.qkv.weight"),
+        ("vision/blip", "text_decoder.bert.encoder.layer.1.crossattention.self.query.weight"),
+    ] {
+        refused_tensors_of(case, |tensors| drop(take(tensors, matrix)), &["has no tensor", matrix]);
+        let misname = |tensors: &mut BTreeMap<String, Tensor>| {
+            let tensor = take(tensors, matrix);
+            tensors.insert(matrix.replace(".weight", ".kernel"), tensor);
+        };
+        refused_tensors_of(case, misname, &["has no tensor", matrix]);
+        let extra = matrix.replace(".1.", ".7.");
+        refused_tensors_of(case, |tensors| drop(tensors.insert(extra.clone(), Tensor::zeros(&[16, 16]))), &[&extra, "no use for"]);
+        let misshape = |tensors: &mut BTreeMap<String, Tensor>| drop(tensors.insert(matrix.into(), Tensor::zeros(&[5, 7])));
+        refused_tensors_of(case, misshape, &["model.safetensors", matrix, "the shape [5, 7]"]);
+        refused_tensors_of(case, |tensors| spoil(tensors, matrix), &["model.safetensors", matrix, "not finite"]);
+    }
+}
+
+/// Keys of Whisper have none: a file with one is of another model.
+#[test]
+fn keys_with_a_bias_are_no_whisper() {
+    for side in ["encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.1.encoder_attn"] {
+        let stray = format!("model.{side}.k_proj.bias");
+        refused_tensors_of("whisper", |tensors| drop(tensors.insert(stray.clone(), Tensor::zeros(&[16]))), &[&stray, "no use for"]);
+    }
 }
 
 /// A double that single precision does not reach.

@@ -149,6 +149,24 @@ fn captions_are_those_of_transformers() {
     }
 }
 
+/// Products do not mix rows, so that company changes no bit.
+#[test]
+fn a_picture_alone_is_the_same_as_in_a_batch_and_on_any_threads() {
+    for case in CASES {
+        let (golden, subject, recorded) = record(case);
+        let (pairs, fed) = (golden.pairs(), golden.fed());
+        assert!(pairs.len() > 1, "{case}");
+        for n_threads in [2, 3] {
+            let again = subject.on_threads(n_threads).expect("a subject");
+            assert_eq!(again.record(&pairs, Fed::Given(&fed)).expect("a recording"), recorded, "{case}");
+        }
+        for (number, recorded) in recorded.iter().enumerate() {
+            let alone = subject.record(&pairs[number..=number], Fed::Given(&fed[number..=number])).expect("a recording").remove(0);
+            assert_eq!(Recorded { number: number as u64, ..alone }, *recorded, "{case}");
+        }
+    }
+}
+
 /// Maps out of the middle of a tensor, turned tensors and biases of a grid must be the ones that made the scores.
 #[test]
 fn terms_add_up_to_the_model_s_own_scores_at_every_site() {

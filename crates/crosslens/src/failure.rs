@@ -76,11 +76,16 @@ impl Failure {
 
     /// Prints it and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
+        self.tell();
+        ExitCode::from(self.code)
+    }
+
+    /// Prints it, where the work goes on.
+    pub(crate) fn tell(&self) {
         note(&format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
             note(&format!("  hint: {hint}"));
         }
-        ExitCode::from(self.code)
     }
 }
 

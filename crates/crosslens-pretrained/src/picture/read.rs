@@ -16,18 +16,21 @@ use super::jpeg::{self, Fault};
 
 /// The longest side that is read.
 const MAX_SIDE: u32 = 16_384;
-/// The most pixels that are read.
-const MAX_PIXELS: u64 = 100_000_000;
+/// The most pixels that are read: those of the finest cameras.
+const MAX_PIXELS: u64 = 64_000_000;
 /// The most memory a decoded picture may take: of four channels of a byte. Deeper ones may have fewer pixels.
 const MAX_DECODED_BYTES: u64 = 4 * MAX_PIXELS;
 /// Noise of the most pixels hardly takes more.
-const MAX_FILE_BYTES: u64 = 320 << 20;
+const MAX_FILE_BYTES: u64 = 200 << 20;
 
 /// A picture in red, green and blue, `[height, width, 3]`, a byte each.
 ///
-/// What `load_image(path)` of transformers gives, `Image.open(path).convert("RGB")` of Pillow turned upright: grey becomes three times the same, palettes are looked up, inks (CMYK) become
-/// light. Transparency is dropped, not laid over a colour. Of 16 bits the high 8 are kept, but grey of 16 bits is cut off at 255, as Pillow
-/// does. Of moving pictures the first frame is taken.
+/// What `load_image(path)` of transformers gives, `Image.open(path).convert("RGB")` of Pillow turned upright: grey becomes three times the
+/// same, palettes are looked up, inks (CMYK) become light. Transparency is dropped, not laid over a colour. Of 16 bits the high 8 are kept,
+/// but grey of 16 bits is cut off at 255, as Pillow does. Of moving pictures the first frame is taken.
+///
+/// Reading takes, beside the file, 4 bytes a pixel of a PNG of 8 bits, 256 MB at most, and 6 where it is turned by a quarter. Formats that
+/// are decoded as a whole, a progressive JPEG for instance, take more: up to 16 bytes a pixel, 1 GB at most.
 ///
 /// The orientation that cameras note in EXIF is applied; notes that cannot be read say nothing.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,7 +51,7 @@ impl Picture {
     ///
     /// # Errors
     ///
-    /// If it is no PNG, JPEG or WebP picture, is damaged, ends early, or is larger than 16,384 pixels on a side or 100 million in all.
+    /// If it is no PNG, JPEG or WebP picture, is damaged, ends early, or is larger than 16,384 pixels on a side or 64 million in all.
     pub fn open(path: &Path) -> Result<Self, PictureError> {
         let failed = |source| PictureError::Read { path: path.to_owned(), source };
         // Before it is opened: a pipe would wait for ever.
@@ -203,13 +206,32 @@ fn rgb_of(decoded: Vec<u8>, colour: ColorType) -> Option<Vec<u8>> {
     let cut = |pair: &[u8]| u16::from_ne_bytes([pair[0], pair[1]]).min(255) as u8;
     Some(match colour {
         ColorType::Rgb8 => decoded,
-        ColorType::L8 => decoded.into_iter().flat_map(|grey| [grey; 3]).collect(),
-        ColorType::La8 => decoded.chunks_exact(2).flat_map(|pixel| [pixel[0]; 3]).collect(),
-        ColorType::Rgba8 => decoded.chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect(),
-        ColorType::L16 => decoded.chunks_exact(2).flat_map(|pixel| [cut(pixel); 3]).collect(),
-        ColorType::La16 => decoded.chunks_exact(4).flat_map(|pixel| [high(pixel); 3]).collect(),
-        ColorType::Rgb16 => decoded.chunks_exact(2).map(high).collect(),
-        ColorType::Rgba16 => decoded.chunks_exact(8).flat_map(|pixel| [high(pixel), high(&pixel[2..]), high(&pixel[4..])]).collect(),
+        ColorType::L8 => widened(&decoded, 1, |pixel| pixel[0]),
+        ColorType::La8 => widened(&decoded, 2, |pixel| pixel[0]),
+        ColorType::L16 => widened(&decoded, 2, cut),
+        ColorType::Rgba8 => narrowed(decoded, 4, |pixel| [pixel[0], pixel[1], pixel[2]]),
+        ColorType::La16 => narrowed(decoded, 4, |pixel| [high(pixel); 3]),
+        ColorType::Rgb16 => narrowed(decoded, 6, |pixel| [high(pixel), high(&pixel[2..]), high(&pixel[4..])]),
+        ColorType::Rgba16 => narrowed(decoded, 8, |pixel| [high(pixel), high(&pixel[2..]), high(&pixel[4..])]),
         _ => return None,
     })
+}
+
+/// Three times the grey of every pixel of `n` bytes, fewer than three.
+fn widened(decoded: &[u8], n: usize, grey: impl Fn(&[u8]) -> u8) -> Vec<u8> {
+    let mut rgb = Vec::with_capacity(decoded.len() / n * 3);
+    decoded.chunks_exact(n).for_each(|pixel| rgb.extend_from_slice(&[grey(pixel); 3]));
+    rgb
+}
+
+/// The colour of every pixel of `n` bytes, at least three, in the place where they were.
+fn narrowed(mut decoded: Vec<u8>, n: usize, colour: impl Fn(&[u8]) -> [u8; 3]) -> Vec<u8> {
+    let n_pixels = decoded.len() / n;
+    for pixel in 0..n_pixels {
+        let rgb = colour(&decoded[pixel * n..][..n]);
+        decoded[3 * pixel..][..3].copy_from_slice(&rgb);
+    }
+    decoded.truncate(3 * n_pixels);
+    decoded.shrink_to_fit();
+    decoded
 }

@@ -1,6 +1,6 @@
 //! Over a sound of any length: window after window, each going on where the last one stopped understanding.
 
-use super::joining::join;
+use super::joining::{Overlap, join};
 use super::segments::{Cut, cut};
 use super::spoken::{Heard, Hears, Spoken, SpokenSegment};
 use super::timestamps::TimestampRule;
@@ -59,6 +59,12 @@ impl<S: Samples, H: Hears> Passages<S, H> {
         self.heard_secs
     }
 
+    /// What the last window heard and no other was joined to, for whoever stops before the end; nothing with timestamps.
+    pub fn take_unjoined(&mut self) -> Option<SpokenSegment> {
+        self.ended = true;
+        self.pending.take().filter(|segment| !segment.tokens.is_empty())
+    }
+
     fn step(&mut self) -> Result<Option<Passage>, SpeechError> {
         let Some(window) = self.windows.window()? else {
             self.ended = true;
@@ -98,14 +104,13 @@ impl<S: Samples, H: Hears> Passages<S, H> {
         let mut segments = Vec::new();
         if let Some(mut last) = self.pending.take() {
             let shared = (last.end - offset).max(0.0);
-            let tokens = |segment: &SpokenSegment| segment.tokens.iter().map(|spoken| spoken.token).collect::<Vec<_>>();
-            let overlaps = [shared / (last.end - last.start), shared / (end - offset)];
-            let (kept, from) = join(&tokens(&last), &tokens(&next), overlaps);
+            let middle = offset + shared / 2.0;
+            let overlap = Overlap { parts: [shared / (last.end - last.start), shared / (end - offset)], middle };
+            let (kept, from) = join(&last.tokens, &next.tokens, &overlap);
             last.tokens.truncate(kept);
             next.tokens.drain(..from);
             // What one of them alone heard may lie anywhere in its window.
             if !last.tokens.is_empty() && !next.tokens.is_empty() {
-                let middle = offset + shared / 2.0;
                 (last.end, next.start) = (middle.max(last.start), middle);
             }
             segments.push(last);

@@ -7,7 +7,7 @@ use crosslens_pretrained::audio::{LogMel, SoundFile, WINDOW, Window, Windows};
 use crosslens_pretrained::speech::{Heard, Hears, Passages, SpeechError, TimestampRule};
 
 use crate::allocation::most_held;
-use crate::fixtures::Wav;
+use crate::fixtures::{Wav, golden_bytes, on_disk};
 
 /// 8-bit samples of the lowest value, which a file system that knows of holes does not even store.
 fn write_hours(path: &Path, rate: u32, seconds: u32) {
@@ -43,6 +43,23 @@ fn half_an_hour_takes_no_more_memory_than_a_minute_and_a_half() {
     // Two windows of floats take 3.8 MB.
     assert!(long < 6_000_000, "{long} bytes");
     assert!(long <= short + 100_000, "{long} bytes instead of {short}");
+}
+
+/// 33,000 samples at 44.1 kHz, again and again: ten minutes. Of MP3s what their encoder put around each is heard too.
+#[test]
+fn long_mp3s_and_oggs_take_no_more_memory_than_short_ones() {
+    for name in ["tone.mp3", "tone.ogg"] {
+        let one = golden_bytes(name);
+        let [short, long] = [80, 800].map(|n_copies| {
+            let file = on_disk(name, &one.repeat(n_copies));
+            let (heard, most) = hear(&file.path);
+            let each = heard / n_copies as f64;
+            assert!((0.748..0.82).contains(&each), "{name}: {heard} s of {n_copies} copies");
+            most
+        });
+        assert!(long < 10_000_000, "{name}: {long} bytes");
+        assert!(long <= short + 100_000, "{name}: {long} bytes instead of {short}");
+    }
 }
 
 /// Hears nothing, and counts how much of it there was.

@@ -9,6 +9,11 @@ fn jpeg(orientation: u16) -> Vec<u8> {
     let pixels: Vec<u8> = (0..32 * 16).flat_map(|pixel| if pixel % 32 < 16 { [255, 0, 0] } else { [0, 0, 255] }).collect();
     let mut file = Vec::new();
     JpegEncoder::new_with_quality(&mut file, 95).write_image(&pixels, 32, 16, ExtendedColorType::Rgb8).expect("a picture");
+    noted(&file, orientation)
+}
+
+/// A JPEG with a note on its orientation.
+pub(crate) fn noted(file: &[u8], orientation: u16) -> Vec<u8> {
     // One entry of one number of two bytes: tag 0x112; no further directory.
     let entry = [&1u16.to_le_bytes()[..], &0x112u16.to_le_bytes(), &3u16.to_le_bytes(), &1u32.to_le_bytes()].concat();
     let entry = [&entry[..], &orientation.to_le_bytes(), &[0; 6]].concat();

@@ -1,10 +1,10 @@
 use std::path::PathBuf;
 
 use crosslens_lab::analysis::Token;
-use crosslens_lab::{Captioner, Decoding};
+use crosslens_lab::{CaptionError, Captioner, Decoding};
 use serde_json::json;
 
-use super::explain_files::Explaining;
+use super::explain_files::{Explaining, Unread};
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;
@@ -39,8 +39,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     how.rules.n_beams = arguments.beams.map_or(how.rules.n_beams, Into::into);
     how.rules.max_tokens = arguments.max_tokens.map_or(how.rules.max_tokens, Into::into);
     let mut written: Vec<(PathBuf, Vec<Token>)> = Vec::new();
+    let mut unread = Unread::of(arguments.images.len());
     for image in &arguments.images {
-        let captions = captioner.caption(image, &how)?;
+        let captions = match captioner.caption(image, &how) {
+            Err(error @ CaptionError::Sight(_)) => {
+                unread.add(error.into());
+                continue;
+            }
+            captions => captions?,
+        };
         if let Some(best) = captions.first().filter(|_| arguments.explaining.is_asked()) {
             written.push((image.clone(), best.tokens.clone()));
         }
@@ -56,5 +63,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             }
         }
     }
-    arguments.explaining.write(&arguments.model, written)
+    if unread.is_empty() || !written.is_empty() {
+        arguments.explaining.write(&arguments.model, written, &[])?;
+    }
+    unread.finish()
 }

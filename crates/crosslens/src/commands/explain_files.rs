@@ -35,9 +35,46 @@ impl Explaining {
     }
 
     /// Explains what a model wrote for sounds or pictures, where that is asked for.
-    pub(crate) fn write(&self, model: &Path, written: Vec<(PathBuf, Vec<Token>)>) -> Result<(), Failure> {
-        let choices = Choices { n_codes: self.codes.into(), ..Choices::default() };
+    ///
+    /// Times of words are taken from `heads`, each a layer and a head; from those that the model's files name where there are none.
+    pub(crate) fn write(&self, model: &Path, written: Vec<(PathBuf, Vec<Token>)>, heads: &[(usize, usize)]) -> Result<(), Failure> {
+        let choices = Choices { n_codes: self.codes.into(), heads: heads.to_vec(), ..Choices::default() };
         self.explain.as_deref().map_or(Ok(()), |page| write(model, written, &choices, page))
+    }
+}
+
+/// Files that could not be read, or not to their end: one of several is told of at once, and the others go on.
+pub(crate) struct Unread {
+    n_files: usize,
+    failures: Vec<Failure>,
+}
+
+impl Unread {
+    /// None yet, of so many.
+    pub(crate) fn of(n_files: usize) -> Self {
+        Self { n_files, failures: Vec::new() }
+    }
+
+    /// One more.
+    pub(crate) fn add(&mut self, failure: Failure) {
+        if self.n_files > 1 {
+            failure.tell();
+        }
+        self.failures.push(failure);
+    }
+
+    /// Whether all could be read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.failures.is_empty()
+    }
+
+    /// Fails if there was one.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        match self.failures.pop() {
+            None => Ok(()),
+            Some(only) if self.n_files == 1 => Err(only),
+            Some(_) => Err(Failure::refused(format!("{} of {} files could not be read", self.failures.len() + 1, self.n_files))),
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// For a model that may need them.
     pub(crate) fn choices(&self) -> Choices {
-        Choices { languages: self.languages.choice(), n_codes: self.codes.map_or(DEFAULT_CODES, Into::into) }
+        Choices { n_codes: self.codes.map_or(DEFAULT_CODES, Into::into), ..self.languages.choice().into() }
     }
 
     /// Fails if anything is given for a network trained here or a recording.

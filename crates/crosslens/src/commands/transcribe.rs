@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use crosslens_lab::analysis::Token;
 use crosslens_lab::analysis::timing::{Cues, Format, Transcript};
-use crosslens_lab::speech::{Listening, Task};
+use crosslens_lab::speech::{Listening, SpeechError, Task};
 use crosslens_lab::{HeardSoFar, PretrainedModel, SpeechModel, Transcription};
 use serde_json::{Value, json};
 
 use super::align::HeadList;
-use super::explain_files::Explaining;
+use super::explain_files::{Explaining, Unread};
 use super::report::counted;
 use crate::failure::Failure;
 use crate::hub::Hub;
@@ -79,14 +79,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     interrupt::listen();
     let mut model = SpeechModel::open(&arguments.model)?;
-    if let Some(HeadList(heads)) = &arguments.heads {
+    let heads = arguments.heads.as_ref().map_or(&[][..], |HeadList(heads)| heads);
+    if !heads.is_empty() {
         model.align_by(heads)?;
     }
-    let heads = model.speech().alignment_heads();
-    if arguments.words && !heads.are_named {
+    let followed = model.speech().alignment_heads();
+    if arguments.words && !followed.are_named {
         output::note(&format!(
             "generation_config.json names no alignment_heads: times are taken from all {} heads of the upper half of the layers",
-            heads.heads.len()
+            followed.heads.len()
         ));
     }
     let how = Listening {
@@ -97,27 +98,41 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         n_beams: arguments.beams.map_or(0, Into::into),
     };
     let mut written: Vec<(PathBuf, Vec<Token>)> = Vec::new();
+    let mut unread = Unread::of(arguments.audio.len());
     for (number, audio) in arguments.audio.iter().enumerate() {
         let bar = SecondBar::new(&format!("{} {}/{}", audio.display(), number + 1, arguments.audio.len()));
         let mut told = |heard: HeardSoFar<'_>| {
             bar.set(heard.done_secs, heard.of_secs);
             if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let Transcription { transcript, is_whole, warning, first_window } = model.transcribe(audio, &how, &mut told)?;
+        let heard = model.transcribe(audio, &how, &mut told);
         drop(bar);
+        let Transcription { transcript, is_whole, error, warning, first_window } = match heard {
+            Err(error @ SpeechError::Audio(_)) => {
+                unread.add(error.into());
+                continue;
+            }
+            heard => heard?,
+        };
         if let Some(warning) = warning {
             output::note(&format!("warning: {warning}"));
         }
         show(arguments, audio, &transcript, files.get(audio).map(PathBuf::as_path))?;
-        if !is_whole {
-            let until = transcript.segments.last().map_or(0.0, |segment| segment.end);
-            return Err(Failure::refused(format!("stopped: `{}` is written down to {until:.1} s", audio.display())));
+        let until = transcript.segments.last().map_or(0.0, |segment| segment.end);
+        let so_far = format!("`{}` is written down to {until:.1} s", audio.display());
+        match error {
+            Some(error) => unread.add(Failure::from(error).hint(so_far)),
+            None if !is_whole => return Err(Failure::refused(format!("stopped: {so_far}"))),
+            None => {}
         }
         if arguments.explaining.is_asked() && !first_window.is_empty() {
             written.push((audio.clone(), first_window));
         }
     }
-    arguments.explaining.write(&arguments.model, written)
+    if unread.is_empty() || !written.is_empty() {
+        arguments.explaining.write(&arguments.model, written, heads)?;
+    }
+    unread.finish()
 }
 
 /// The file that each sound is written to; none without a folder for them.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Map, Value, json};
 
 use super::common::{page_report, run, seen, shown, succeed};
@@ -107,6 +108,38 @@ fn a_processor_of_another_model_is_refused() {
     assert!(shown.contains("makes pictures of 32 × 24 pixels; its model reads 24 × 24"), "{shown}");
 }
 
+/// 16 × 24 pixels are as many as 24 × 16, and other patches.
+#[test]
+fn pictures_of_another_shape_are_refused_wherever_they_are_read() {
+    let folder = folder();
+    add(folder.path(), "vit-trocr", [24, 16], &tokenizer());
+    std::fs::write(folder.path().join("list.tsv"), "one.png\ntwo.png\n").expect("writable");
+    for arguments in [
+        &["caption", "vit-trocr", "one.png"][..],
+        &["attend", "vit-trocr", "--source", "one.png", "-o", "x.json"],
+        &["explain", "vit-trocr", "--source", "one.png"],
+        &["explain", "vit-trocr", "--corpus", "list.tsv"],
+        &["heads", "vit-trocr", "--corpus", "list.tsv"],
+        &["report", "vit-trocr", "--corpus", "list.tsv", "-o", "page.html"],
+    ] {
+        let shown = seen(folder.path(), arguments);
+        assert!(shown.starts_with("exit 1"), "{arguments:?}: {shown}");
+        assert!(shown.contains("makes pictures of 16 × 24 pixels; its model reads 24 × 16"), "{arguments:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_picture_that_cannot_be_read_takes_nothing_from_the_others() {
+    let folder = folder();
+    std::fs::write(folder.path().join("text.png"), "no picture at all").expect("a text");
+    let output = run(folder.path(), &["caption", "sees", "one.png", "text.png", "two.png", "--max-tokens", "8", "--explain", "page.html"]);
+    let (told, noted) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{noted}");
+    assert_eq!(told.lines().filter_map(|line| line.split('\t').next()).collect::<Vec<_>>(), ["one.png", "two.png"]);
+    assert!(noted.contains("error: `text.png`") && noted.contains("error: 1 of 3 files could not be read"), "{noted}");
+    assert_eq!(page_report(&folder.path().join("page.html"))["samples"].as_array().map(Vec::len), Some(2));
+}
+
 /// Folders with the model that was built by hand, and four pictures.
 fn planted() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -155,6 +188,71 @@ fn planted_patches_are_found_where_they_were_planted() {
         assert_eq!((most(&told), most(&saved[row * STEPS..][..STEPS])), (step(*patch), step(*patch)), "{word}");
     }
     assert!(seen(folder.path(), &["explain", "planted", "--source", "pictures/none.png"]).contains("pictures/none.png"));
+}
+
+/// Lets the planted model see how bright a patch is: the mean of its pixels, in the last dimension, which no place and no token has.
+fn open_its_eyes(folder: &Path) {
+    const PROJECTION: &str = "encoder.embeddings.patch_embeddings.projection.weight";
+    let bytes = std::fs::read(folder.join("model.safetensors")).expect("a model");
+    let tensors = SafeTensors::deserialize(&bytes).expect("tensors");
+    let projection = tensors.tensor(PROJECTION).expect("a projection");
+    let shape = projection.shape().to_vec();
+    let mut numbers = projection.data().to_vec();
+    let n_pixels: usize = shape[1..].iter().product();
+    let rows = numbers.as_chunks_mut::<4>().0;
+    let last = rows.len() - n_pixels;
+    rows[last..].fill((1.0 / n_pixels as f32).to_le_bytes());
+    let seeing = TensorView::new(Dtype::F32, shape, &numbers).expect("a tensor");
+    let views = tensors.tensors().into_iter().map(|(name, view)| if name == PROJECTION { (name, seeing.clone()) } else { (name, view) });
+    let written = safetensors::serialize(views, None).expect("tensors");
+    std::fs::write(folder.join("model.safetensors"), written).expect("writable");
+}
+
+/// Patches are black or white; in half of the pictures the upper two rows of them are white, in the others the lower two.
+#[test]
+fn codes_tell_black_patches_from_white_ones() {
+    let folder = planted();
+    let at = |name: &str| folder.path().join(name);
+    open_its_eyes(&at("planted"));
+    let n_pixels = (8 * COLUMNS, 8 * ROWS);
+    for (number, name) in ["a.png", "b.png", "c.png", "d.png"].iter().enumerate() {
+        let level = |row: usize| if (row < n_pixels.1 / 2) == (number % 2 == 0) { 255 } else { 0 };
+        let pixels: Vec<u8> = (0..n_pixels.1).flat_map(|row| vec![level(row); 3 * n_pixels.0]).collect();
+        let file = std::fs::File::create(at("pictures").join(name)).expect("a file");
+        let mut encoder = png::Encoder::new(file, n_pixels.0 as u32, n_pixels.1 as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.write_header().expect("a header").write_image_data(&pixels).expect("a picture");
+    }
+    let explain = ["explain", "planted", "--corpus", "pictures", "--codes", "2", "--causal", "0", "--save", "report.json"];
+    succeed(folder.path(), &explain);
+    let report: Value = serde_json::from_slice(&std::fs::read(at("report.json")).expect("a report")).expect("JSON");
+    assert_eq!(report["corpus"]["codes"], json!({ "of": "patches", "asked": 2, "found": 2, "seed": 0 }));
+    let is_white = |sample: usize, step: usize| ((step - 1) / COLUMNS < ROWS / 2) == (sample % 2 == 0);
+
+    let file = std::fs::read(at("report.samples.safetensors")).expect("sentences");
+    let samples = SafeTensors::deserialize(&file).expect("arrays");
+    let codes = |sample: usize| {
+        let codes = samples.tensor(&format!("samples.{sample}.source")).expect("codes");
+        codes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<_>>()
+    };
+    let (white, black) = (codes(0)[1], codes(0)[STEPS - 1]);
+    assert_ne!(white, black);
+    for sample in 0..2 {
+        let expected: Vec<u32> = (1..STEPS).map(|step| if is_white(sample, step) { white } else { black }).collect();
+        assert_eq!(codes(sample)[1..], expected, "picture {sample}");
+    }
+    let (_, header) = SafeTensors::read_metadata(&file).expect("a header");
+    let said = header.metadata().as_ref().and_then(|said| said.get("codes")).expect("what codes stand for");
+    let stand_for: Vec<Value> = serde_json::from_str(said).expect("JSON");
+    assert_eq!(stand_for.len(), 2, "{said}");
+    for code in &stand_for {
+        let examples = code["examples"].as_array().expect("examples");
+        assert_eq!(examples.len(), 4, "{said}");
+        for example in examples {
+            let [sample, step] = ["sample", "step"].map(|field| example[field].as_u64().expect("a number") as usize);
+            assert_eq!(code["code"], if is_white(sample, step) { white } else { black }, "{said}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Speech: a Whisper built by hand, whose words and seconds are known, asked in every way.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use super::common::{crosslens, page_report, run, seen, shown, succeed};
@@ -139,13 +139,63 @@ fn what_is_no_sound_and_what_is_no_model_of_speech_is_said() {
     refused(&["transcribe", t5, "talk.wav"], &["of the family t5, which hears nothing", "hint: crosslens translate "]);
 }
 
-/// What the file of single sentences says of the first one's scene.
-fn first_scene(samples: &Path) -> Value {
+/// 70 seconds of silence in floating-point samples, of which the one at 65 seconds is no number.
+fn broken_late() -> Vec<u8> {
+    let mut samples = vec![0f32; 70 * 16_000];
+    samples[65 * 16_000] = f32::NAN;
+    let n_bytes = 4 * samples.len() as u32;
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(b"RIFF");
+    bytes.extend_from_slice(&(36 + n_bytes).to_le_bytes());
+    bytes.extend_from_slice(b"WAVEfmt \x10\0\0\0\x03\0\x01\0");
+    bytes.extend_from_slice(&16_000u32.to_le_bytes());
+    bytes.extend_from_slice(&64_000u32.to_le_bytes());
+    bytes.extend_from_slice(b"\x04\0\x20\0data");
+    bytes.extend_from_slice(&n_bytes.to_le_bytes());
+    samples.iter().for_each(|sample| bytes.extend_from_slice(&sample.to_le_bytes()));
+    bytes
+}
+
+/// Two windows of 30 seconds were heard before it, each 8 seconds of words; without timestamps the two from 0 to 50, joined to one.
+#[test]
+fn what_was_written_before_a_sound_broke_is_kept() {
+    let folder = folder();
+    std::fs::write(folder.path().join("broken.wav"), broken_late()).expect("writable");
+    let transcribe = |more: &[&str]| run(folder.path(), &[&["transcribe", "whisper", "broken.wav"], more].concat());
+    let timed = transcribe(&["--explain", "page.html"]);
+    let noted = String::from_utf8_lossy(&timed.stderr).into_owned();
+    assert_eq!((timed.status.code(), &*timed.stdout), (Some(1), "the cat sat down\n".repeat(2).as_bytes()), "{noted}");
+    assert!(noted.contains("error: `broken.wav` holds a sample of NaN at 65.000 s"), "{noted}");
+    assert!(noted.contains("hint: `broken.wav` is written down to 38.0 s"), "{noted}");
+    assert_eq!(page_report(&folder.path().join("page.html"))["samples"].as_array().map(Vec::len), Some(1));
+    let joined = transcribe(&["--no-timestamps"]);
+    let words = String::from_utf8_lossy(&joined.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((joined.status.code(), words), (Some(1), ["the", "cat", "sat", "down"].map(str::to_owned).to_vec()));
+}
+
+/// One is no sound, one breaks late: all is written down that can be heard, and explained.
+#[test]
+fn a_sound_that_cannot_be_read_takes_nothing_from_the_others() {
+    let folder = folder();
+    std::fs::write(folder.path().join("broken.wav"), broken_late()).expect("writable");
+    let output = run(folder.path(), &["transcribe", "whisper", "notes.wav", "broken.wav", "talk.wav", "--explain", "page.html"]);
+    let noted = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(1), "the cat sat down\n".repeat(3).as_bytes()), "{noted}");
+    for part in ["error: `notes.wav`", "error: `broken.wav` holds a sample", "error: 2 of 3 files could not be read"] {
+        assert!(noted.contains(part), "{part}: {noted}");
+    }
+    assert_eq!(page_report(&folder.path().join("page.html"))["samples"].as_array().map(Vec::len), Some(2));
+    let none = run(folder.path(), &["transcribe", "whisper", "notes.wav", "empty.wav", "--explain", "none.html"]);
+    assert_eq!(none.status.code(), Some(1), "{}", shown(&none));
+    assert!(!folder.path().join("none.html").exists());
+}
+
+/// What the file of single sentences says, as JSON.
+fn said_of(samples: &Path, field: &str) -> Value {
     let bytes = std::fs::read(samples).expect("sentences beside the report");
     let (length, rest) = bytes.split_first_chunk().expect("a header");
     let header: Value = serde_json::from_slice(&rest[..u64::from_le_bytes(*length) as usize]).expect("JSON");
-    let scenes: Value = serde_json::from_str(header["__metadata__"]["scenes"].as_str().expect("scenes")).expect("JSON");
-    scenes[0].clone()
+    serde_json::from_str(header["__metadata__"][field].as_str().expect("a field")).expect("JSON")
 }
 
 /// The head that follows the sound is driven by the word on one side and by the second on the other; frames, which are all alike here,
@@ -162,7 +212,7 @@ fn sounds_are_explained_like_sentences() {
     let heads: Value = serde_json::from_slice(&succeed(folder.path(), &heads).stdout).expect("JSON");
     assert_eq!(heads["heads"].as_array().map(Vec::len), Some(2), "{heads}");
     succeed(folder.path(), &["explain", "whisper", "--corpus", "list.tsv", "--causal", "1", "--save", "report.json"]);
-    let scene = first_scene(&folder.path().join("report.samples.safetensors"));
+    let scene = &said_of(&folder.path().join("report.samples.safetensors"), "scenes")[0];
     assert_eq!((&scene["kind"], &scene["n_steps"], &scene["seconds_per_step"]), (&json!("sound"), &json!(500), &json!(0.02)));
     let words = scene["words"].as_array().expect("words");
     for (text, seconds) in &SAID {
@@ -321,7 +371,11 @@ fn times_are_taken_from_the_heads_that_are_named() {
     };
     let is_right = |starts: &[f64]| starts.iter().zip(&SAID).all(|(start, (_, seconds))| (start - seconds.start as f64).abs() < 0.1);
     assert!(!is_right(&starts(&[])), "head 1 looks at the first second");
-    assert!(is_right(&starts(&["--heads", "0.0"])));
+    assert!(is_right(&starts(&["--heads", "0.0", "--explain", "page.html"])));
+    let page = page_report(&folder.path().join("page.html"));
+    let shown = page["samples"][0]["scene"]["words"].as_array().expect("words").clone();
+    let shown: Vec<f64> = shown.iter().map(|word| word["start"].as_f64().expect("seconds")).collect();
+    assert!(shown.len() == SAID.len() && is_right(&shown), "the page takes the same heads: {shown:?}");
     let missing = seen(folder.path(), &["transcribe", "whisper", "talk.wav", "--words", "--heads", "0.0,7.1"]);
     assert!(missing.starts_with("exit 1") && missing.contains("no head 1 in layer 7"), "{missing}");
     assert!(seen(folder.path(), &["transcribe", "whisper", "talk.wav", "--heads", "0.0"]).starts_with("exit 2"));
@@ -346,15 +400,32 @@ fn codes_tell_noise_from_silence_and_are_what_a_head_looks_at() {
     assert_eq!(report["corpus"]["codes"], json!({ "of": "frames", "asked": 2, "found": 2, "seed": 0 }));
     let samples = std::fs::read(at("report.samples.safetensors")).expect("sentences");
     let samples = SafeTensors::deserialize(&samples).expect("arrays");
+    let mut noise_code = None;
+    // Where noise begins or ends, a window of the spectrum holds some of both.
+    let is_edge = |step: usize, loud: &Range<usize>| step.abs_diff(loud.start) < 3 || step.abs_diff(loud.end) < 3;
     for (sample, loud) in [(0, 0..250), (1, 250..500)] {
         let codes = samples.tensor(&format!("samples.{sample}.source")).expect("codes");
         let codes: Vec<u32> = codes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         let (noisy, quiet) = (codes[loud.start + 100], codes[1000]);
         assert_ne!(noisy, quiet);
-        // Where noise begins or ends, a window of the spectrum holds some of both.
-        let is_edge = |step: usize| step.abs_diff(loud.start) < 3 || step.abs_diff(loud.end) < 3;
-        let astray = (0..codes.len()).filter(|&step| !is_edge(step) && codes[step] != if loud.contains(&step) { noisy } else { quiet });
+        let right = |step: usize| if loud.contains(&step) { noisy } else { quiet };
+        let astray = (0..codes.len()).filter(|&step| !is_edge(step, &loud) && codes[step] != right(step));
         assert_eq!(astray.collect::<Vec<_>>(), Vec::<usize>::new());
+        assert_eq!(*noise_code.get_or_insert(noisy), noisy, "the same in all files");
+    }
+    // What a code stands for is of its own kind; of noise, whose frames all differ, the nearest ones and not the first.
+    let stand_for = said_of(&at("report.samples.safetensors"), "codes").as_array().expect("codes").clone();
+    assert_eq!(stand_for.len(), 2, "{stand_for:?}");
+    for code in &stand_for {
+        let is_noise = code["code"].as_u64().map(|code| code as u32) == noise_code;
+        let examples = code["examples"].as_array().expect("examples");
+        assert_eq!(examples.len(), 4, "{code}");
+        let steps: Vec<usize> = examples.iter().map(|example| example["step"].as_u64().expect("a step") as usize).collect();
+        for (example, step) in examples.iter().zip(&steps) {
+            let loud = if example["sample"].as_u64().is_some_and(|sample| sample % 2 == 0) { 0..250 } else { 250..500 };
+            assert_eq!(loud.contains(step), is_noise, "{code}");
+        }
+        assert!(!is_noise || steps != [0, 1, 2, 3], "{code}");
     }
     // By part of the key, whatever the part of the query: position, code, rest.
     let shares: Vec<Vec<f64>> = serde_json::from_value(report["sites"][1]["shares"]["centred"].clone()).expect("a table");
