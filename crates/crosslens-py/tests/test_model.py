@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.resources
 import os
 import pickle
 import signal
@@ -197,6 +199,40 @@ def test_tables_come_in_the_library_that_is_there(explained: crosslens.Explanati
     table = explained.table()
     centred = [share for measure, share in zip(table["measure"], table["share"], strict=True) if measure == "centred"]
     assert len(centred) == 9 and abs(sum(centred) - 1) < 1e-6
+
+
+class Without(importlib.abc.MetaPathFinder):
+    """Packages as if they were not installed."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.split(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize("missing", [("pandas", "polars"), ("pandas", "polars", "pyarrow")], ids=["arrow", "nothing"])
+def test_tables_without_the_libraries_of_frames(explained: crosslens.Explanation, missing: tuple[str, ...], monkeypatch: Any) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] in missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Without(*missing), *sys.meta_path])
+    assert len(explained.table()["share"]) > 0
+    if "pyarrow" in missing:
+        with pytest.raises(crosslens.CrosslensError, match=r"pip install pandas; table\(\) needs none"):
+            explained.to_dataframe()
+        return
+    pytest.importorskip("pyarrow")
+    table = explained.to_dataframe()
+    assert type(table).__module__.startswith("pyarrow") and table.to_pydict() == explained.table()
+    assert hasattr(table, "__arrow_c_stream__"), "whatever reads Arrow reads it"
+
+
+def test_the_installed_package_says_that_it_has_types() -> None:
+    installed = importlib.resources.files("crosslens")
+    for name in ("py.typed", "_native.pyi"):
+        assert installed.joinpath(name).is_file(), name
+    assert "class StateSums" in installed.joinpath("_native.pyi").read_text()
 
 
 def test_a_notebook_shows_the_page_inline_and_offline(explained: crosslens.Explanation) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 import ray
 import torch_models as made
@@ -104,7 +105,6 @@ def test_blocks_are_of_one_size_and_in_order_however_the_dataset_is_cut() -> Non
 
 def test_totals_are_added_along_a_tree_that_leaves_few_of_them() -> None:
     class Worker:
-        @ray.method(num_returns=2)
         def run(self, number: int) -> tuple[str, str]:
             return f"word {number}", str(number)
 
@@ -112,7 +112,7 @@ def test_totals_are_added_along_a_tree_that_leaves_few_of_them() -> None:
         return f"({left} {right})"
 
     def run(worker: Any, block: Any, number: int) -> Any:
-        return worker.run.remote(number)
+        return worker.run.options(num_returns=2).remote(number)
 
     worker, merge = ray.remote(Worker), ray.remote(joined)
     workers = [worker.remote(), worker.remote()]
@@ -153,9 +153,9 @@ def test_progress_is_told_in_rows(folder: Path) -> None:
 
 def test_a_worker_fetches_the_sums_of_all_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make, arguments = crosslens.ray._from_folder(str(folder))
-    kind: Any = crosslens.ray._Worker.__ray_metadata__.modified_class
-    worker = kind({"make": make, "arguments": arguments, "batch_size": 16, "options": {"keep": 0}, "device": None})
-    columns = ray.data.from_items(rows()[:4]).to_pandas()
+    actors: Any = crosslens.ray._Worker
+    worker = actors.__ray_metadata__.modified_class({"make": make, "arguments": arguments, "batch_size": 16, "options": {"keep": 0}, "device": None})
+    columns = pyarrow.Table.from_pylist(rows()[:4])
     _, described, sums = worker.sums(columns, 0, True)
     fetched: list[Any] = []
     fetch = ray.get

@@ -129,10 +129,11 @@ class _Seen:
     """How often it mapped queries and keys."""
 
     def sees_query(self, states: Tensor) -> None:
-        self.query, self.n_queries = states.detach(), self.n_queries + 1
+        # What comes first is what the module was given; keys that come after are its own, such as summaries of blocks.
+        self.query, self.n_queries = states.detach() if self.query is None else self.query, self.n_queries + 1
 
     def sees_key(self, states: Tensor) -> None:
-        self.key, self.n_keys = states.detach(), self.n_keys + 1
+        self.key, self.n_keys = states.detach() if self.key is None else self.key, self.n_keys + 1
 
     def looks_at_itself(self) -> bool:
         """Whether queries and keys are the same states: the same memory, since detached tensors are objects of their own."""
@@ -579,7 +580,7 @@ class Recorder:
         digest = hashlib.sha256()
         for name, tensor in (*self._model.named_parameters(), *self._model.named_buffers()):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()[:16]
 
     def _gathered(self, batch: Batch, sides: Mapping[str, _Side], made: Any) -> dict[str, Any]:
@@ -791,7 +792,7 @@ def _difference(attention: _Attention, sides: Mapping[str, _Side]) -> float:
             f"{tuple(query_side.mask.shape)} and {tuple(key_side.mask.shape)} tokens: run the model on whole sentences, not step by step"
         )
     # Whatever the model computes in, the comparison is not what should round.
-    projected = [
+    projected: list[Tensor] = [
         nn.functional.linear(_precise(states), _precise(weight), None if bias is None else _precise(bias))
         for states, (weight, bias) in zip((seen.query, seen.key, seen.key), attention.maps(), strict=True)
     ]
