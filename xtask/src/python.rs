@@ -14,13 +14,13 @@ use crate::steps::Outcome;
 
 const FOLDER: &str = "crates/crosslens-py";
 /// Oldest Python the package is made for, as pyproject.toml says.
-const OLDEST: (u32, u32) = (3, 10);
+const OLDEST: (u32, u32) = (3, 11);
 /// Tells the tests that nothing heavy may be missing; tests/conftest.py reads it.
 const HEAVY: &str = "CROSSLENS_HEAVY";
 /// Names the program to the tests that hold its files against Python's.
 const PROGRAM: &str = "CROSSLENS_PROGRAM";
 /// What the heavy environment is for; the light one leaves them out.
-const HEAVY_TESTS: [&str; 3] = ["test_torch.py", "test_jax.py", "test_ray.py"];
+const HEAVY_TESTS: [&str; 4] = ["test_torch.py", "test_bertviz.py", "test_jax.py", "test_ray.py"];
 
 /// What is wanted of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
             let files = HEAVY_TESTS.map(|file| format!("{FOLDER}/tests/{file}"));
             let arguments: Vec<&str> = ["-m", "pytest"].into_iter().chain(files.iter().map(String::as_str)).collect();
             heavy.run(root, &arguments, &[(HEAVY, "1")])?;
+            // Here the types of PyTorch and Ray are known.
+            heavy.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens")], &[])?;
             Ok(Outcome::Passed)
         }
         Err(reason) => Ok(not_tested(&reason)),

@@ -119,8 +119,9 @@ struct Source {
     copied: Vec<String>,
 }
 
-/// Texts encoded and written at a time, so that memory does not grow with their number.
-const BATCH: usize = 1024;
+/// Texts that each thread encodes and writes before `done` is told, so that memory does not grow with their number and who wants to stop
+/// does not wait for long. As many as a search takes at a time: fewer would read the weights more often.
+const BATCH_OF_THREAD: usize = 64;
 /// Most tokens of a text, the end among them: several times the longest sentence that can be trained on.
 pub const MAX_SOURCE_TOKENS: usize = 4096;
 
@@ -146,7 +147,7 @@ impl TrainedModel {
         let threads = Threads::new(how.n_threads)?;
         let stepper = Stepper::new(&self.network, &self.weights, longest.max(search.most_tokens(longest)), &threads);
         let mut all = Vec::with_capacity(texts.len());
-        for batch in sources.chunks(BATCH) {
+        for batch in sources.chunks(BATCH_OF_THREAD * threads.count()) {
             let tokens: Vec<Vec<Token>> = batch.iter().map(|source| source.tokens.clone()).collect();
             let written = write(&stepper, self.network.start_token(), &tokens, &search, &threads);
             for (source, hypotheses) in batch.iter().zip(written) {

@@ -1,6 +1,7 @@
 //! The sums that components are fitted from: of one stream of states, or of all streams of a model.
 
 use std::path::{Path, PathBuf};
+use std::sync::RwLock;
 
 use crosslens_lab::analysis::{Consumed, MAX_STATES, Stats, StreamSums, Sums, Token};
 use numpy::{PyArrayDyn, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyUntypedArrayMethods};
@@ -10,14 +11,17 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::arrays::{shaped, slice};
 use crate::errors::Failure;
 use crate::options;
+use crate::watch::detached;
 
 /// An array as Python sees it.
 type Array<'py, T> = Bound<'py, PyArrayDyn<T>>;
 
-/// Sums of the states of one stream.
-#[pyclass(module = "crosslens._native")]
+/// Sums of the states of one stream. Threads of Python may read and add at the same time: each waits for the other without holding Python,
+/// and never for two of these at once.
+#[pyclass(module = "crosslens._native", frozen)]
 pub(crate) struct StateSums {
-    sums: Sums,
+    d: usize,
+    sums: RwLock<Sums>,
 }
 
 /// The name of a stream that has none.
@@ -30,18 +34,18 @@ impl StateSums {
         if d == 0 {
             return Err(Failure::array("states have at least one dimension"));
         }
-        Ok(Self { sums: Sums::new(d) })
+        Ok(Self::from(Sums::new(d)))
     }
 
     /// `states` is `[sentence, step, d]`, `tokens` `[sentence, step]`; of each sentence the first `lengths` steps count.
     fn add(
-        &mut self,
+        &self,
         py: Python<'_>,
         states: PyReadonlyArray3<'_, f32>,
         tokens: PyReadonlyArray2<'_, u32>,
         lengths: PyReadonlyArray1<'_, u64>,
     ) -> Result<(), Failure> {
-        let d = self.sums.d();
+        let d = self.d;
         let &[n_sentences, n_steps, width] = states.shape() else { return Err(Failure::array("`states` has three axes")) };
         if width != d {
             return Err(Failure::array(format!("`states` has {width} dimensions, these sums are of {d}")));
@@ -68,58 +72,62 @@ impl StateSums {
             let states = &states[row * d..][..tokens.len() * d];
             sentences.push((tokens, states));
         }
-        let sums = &mut self.sums;
-        py.detach(|| {
+        self.change(py, |sums| {
             if let Some(sentence) = sentences.iter().position(|(_, states)| states.iter().any(|x| !x.is_finite())) {
                 return Err(Failure::array(format!("the states of sentence {sentence} are not all finite numbers")));
             }
             sums.add_all(&sentences);
             Ok(())
-        })
+        })?
     }
 
-    fn merge(&mut self, py: Python<'_>, other: &Self) -> Result<(), Failure> {
-        if self.sums.n_states().saturating_add(other.sums.n_states()) > MAX_STATES {
-            return Err(Failure::merge("there would be more than 2^53 states"));
-        }
-        let sums = &mut self.sums;
-        Ok(py.detach(|| sums.merge(&other.sums))?)
+    fn merge(&self, py: Python<'_>, other: &Self) -> Result<(), Failure> {
+        let other = other.read(py, Sums::clone)?;
+        self.change(py, |sums| {
+            if sums.n_states().saturating_add(other.n_states()) > MAX_STATES {
+                return Err(Failure::merge("there would be more than 2^53 states"));
+            }
+            Ok(sums.merge(&other)?)
+        })?
     }
 
-    fn copy(&self) -> Self {
-        Self { sums: self.sums.clone() }
+    fn copy(&self, py: Python<'_>) -> Result<Self, Failure> {
+        self.read(py, |sums| Self::from(sums.clone()))
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        self.sums == other.sums
+    fn is_same(&self, py: Python<'_>, other: &Self) -> Result<bool, Failure> {
+        let other = other.read(py, Sums::clone)?;
+        self.read(py, |sums| *sums == other)
     }
 
     #[getter]
     fn d(&self) -> usize {
-        self.sums.d()
+        self.d
     }
 
     #[getter]
-    fn n_states(&self) -> u64 {
-        self.sums.n_states()
+    fn n_states(&self, py: Python<'_>) -> Result<u64, Failure> {
+        self.read(py, Sums::n_states)
     }
 
     #[getter]
-    fn n_steps(&self) -> usize {
-        self.sums.n_steps()
+    fn n_steps(&self, py: Python<'_>) -> Result<usize, Failure> {
+        self.read(py, Sums::n_steps)
     }
 
     #[getter]
-    fn n_tokens(&self) -> usize {
-        self.sums.n_tokens()
+    fn n_tokens(&self, py: Python<'_>) -> Result<usize, Failure> {
+        self.read(py, Sums::n_tokens)
     }
 
-    fn step_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<u64>>> {
-        shaped(py, self.sums.step_counts().to_vec(), &[self.sums.n_steps()])
+    fn step_counts<'py>(&self, py: Python<'py>) -> Result<Array<'py, u64>, Failure> {
+        let counts = self.read(py, |sums| sums.step_counts().to_vec())?;
+        let n = [counts.len()];
+        Ok(shaped(py, counts, &n)?)
     }
 
-    fn token_counts<'py>(&self, py: Python<'py>) -> PyResult<(Array<'py, u32>, Array<'py, u64>)> {
-        let (tokens, counts): (Vec<_>, Vec<_>) = self.sums.token_counts().into_iter().unzip();
+    fn token_counts<'py>(&self, py: Python<'py>) -> Result<(Array<'py, u32>, Array<'py, u64>), Failure> {
+        let (tokens, counts): (Vec<_>, Vec<_>) = self.read(py, |sums| sums.token_counts().into_iter().unzip())?;
         let n = [tokens.len()];
         Ok((shaped(py, tokens, &n)?, shaped(py, counts, &n)?))
     }
@@ -128,15 +136,14 @@ impl StateSums {
     #[pyo3(signature = (estimator, shrinkage=None))]
     fn fit<'py>(&self, py: Python<'py>, estimator: &str, shrinkage: Option<options::Shrink>) -> Result<Bound<'py, PyDict>, Failure> {
         let (estimator, shrinkage) = (options::estimator(estimator)?, options::shrinkage(shrinkage)?);
-        let sums = &self.sums;
-        let (fit, variance) = py.detach(|| {
+        let (fit, variance, n_steps, tokens) = self.read(py, |sums| {
             let fit = sums.fit::<f64>(estimator, shrinkage)?;
             let variance = sums.variance(estimator, fit.shrinkage)?;
-            Ok::<_, Failure>((fit, variance))
-        })?;
-        let (d, n_steps, components) = (sums.d(), sums.n_steps(), &fit.components);
+            let tokens: Vec<Token> = sums.token_counts().into_iter().map(|(token, _)| token).collect();
+            Ok::<_, Failure>((fit, variance, sums.n_steps(), tokens))
+        })??;
+        let (d, components) = (self.d, &fit.components);
         let temporal: Vec<f64> = (0..n_steps).flat_map(|step| components.temporal(step).iter().copied()).collect();
-        let tokens: Vec<u32> = sums.token_counts().into_iter().map(|(token, _)| token).collect();
         let input: Vec<f64> = tokens.iter().flat_map(|&token| components.input(token).iter().copied()).collect();
         let found = PyDict::new(py);
         found.set_item("temporal", shaped(py, temporal, &[n_steps, d])?)?;
@@ -151,18 +158,19 @@ impl StateSums {
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
-        py.detach(|| Ok(self.stats().save(&path)?))
+        self.read(py, |sums| Ok(stats(sums).save(&path)?))?
     }
 
     #[staticmethod]
     #[pyo3(signature = (path, stream=None))]
     fn load(py: Python<'_>, path: PathBuf, stream: Option<&str>) -> Result<Self, Failure> {
-        let stats = py.detach(|| Stats::load(&path))?;
+        let stats = detached(py, || Stats::load(&path))??;
         one_of(stats, stream, &path)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &bytes_of(&self.stats())?))
+        let bytes = self.read(py, |sums| bytes_of(&stats(sums)))??;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     #[staticmethod]
@@ -172,11 +180,31 @@ impl StateSums {
 }
 
 impl StateSums {
-    fn stats(&self) -> Stats {
-        let n_tokens = self.sums.token_counts().last().map_or(0, |&(token, _)| token + 1);
-        let stream = StreamSums { name: UNNAMED.into(), consumed: Consumed::Current, n_tokens, sums: self.sums.clone() };
-        Stats { model_hash: String::new(), streams: vec![stream] }
+    fn read<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Sums) -> T + Send) -> Result<T, Failure> {
+        detached(py, || self.sums.read().map(|sums| look(&sums)).map_err(|_| half_added()))?
     }
+
+    fn change<T: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut Sums) -> T + Send) -> Result<T, Failure> {
+        detached(py, || self.sums.write().map(|mut sums| change(&mut sums)).map_err(|_| half_added()))?
+    }
+}
+
+impl From<Sums> for StateSums {
+    fn from(sums: Sums) -> Self {
+        Self { d: sums.d(), sums: RwLock::new(sums) }
+    }
+}
+
+/// After a panic while something was added.
+fn half_added() -> Failure {
+    Failure::array("a failure left these sums half added: begin with new ones")
+}
+
+/// Sums as a file holds them.
+fn stats(sums: &Sums) -> Stats {
+    let n_tokens = sums.token_counts().last().map_or(0, |&(token, _)| token + 1);
+    let stream = StreamSums { name: UNNAMED.into(), consumed: Consumed::Current, n_tokens, sums: sums.clone() };
+    Stats { model_hash: String::new(), streams: vec![stream] }
 }
 
 /// One stream of a file.
@@ -190,7 +218,7 @@ fn one_of(stats: Stats, stream: Option<&str>, path: &Path) -> Result<StateSums, 
     };
     let shown = path.display();
     let missing = || Failure::array(format!("`{shown}` holds the streams {}: say which with stream=", names.join(", ")));
-    Ok(StateSums { sums: found.ok_or_else(missing)?.sums })
+    Ok(StateSums::from(found.ok_or_else(missing)?.sums))
 }
 
 /// The bytes of a file of sums.
@@ -210,7 +238,7 @@ pub(crate) fn stats_of(bytes: &[u8]) -> Result<Stats, Failure> {
 }
 
 /// The sums of all streams of one model.
-#[pyclass(module = "crosslens._native")]
+#[pyclass(module = "crosslens._native", frozen)]
 pub(crate) struct ModelSums {
     pub(crate) stats: Stats,
 }
@@ -232,20 +260,20 @@ impl ModelSums {
     }
 
     fn merged(&self, py: Python<'_>, other: &Self) -> Result<Self, Failure> {
-        py.detach(|| {
+        detached(py, || {
             let mut stats = self.stats.clone();
             stats.merge(&other.stats)?;
             Ok(Self { stats })
-        })
+        })?
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
-        py.detach(|| Ok(self.stats.save(&path)?))
+        detached(py, || Ok(self.stats.save(&path)?))?
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> Result<Self, Failure> {
-        py.detach(|| Ok(Self { stats: Stats::load(&path)? }))
+        detached(py, || Ok(Self { stats: Stats::load(&path)? }))?
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {

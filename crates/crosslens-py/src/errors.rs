@@ -1,5 +1,6 @@
 //! One exception for each kind of failure. The message names the file or field, the cause and, where there is one, the cure.
 
+use std::any::Any;
 use std::error::Error;
 
 use crosslens_lab::analysis::explain::{ExplainError as Explain, SaveError, TotalsError};
@@ -76,6 +77,17 @@ impl Failure {
 
     pub(crate) fn merge(what: impl Into<String>) -> Self {
         Self(MergeError::new_err(what.into()))
+    }
+
+    /// A panic that was caught: never the caller's doing.
+    pub(crate) fn mistake(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Self(CrosslensError::new_err(format!(
+            "a mistake in Crosslens {}, not in what it was given: {}. Please report it to the project, with this message, the call and \
+             what stands on standard error",
+            env!("CARGO_PKG_VERSION"),
+            text.unwrap_or("no reason was given")
+        )))
     }
 
     pub(crate) fn open(what: impl Into<String>) -> Self {

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::shaped;
 use crate::errors::Failure;
+use crate::watch::detached;
 
 /// A report and the sentences that show it.
 #[pyclass(module = "crosslens._native", frozen)]
@@ -105,17 +106,17 @@ impl Explanation {
     }
 
     /// The page that shows it, one file that needs no network.
-    fn html(&self, py: Python<'_>, name: &str) -> String {
-        py.detach(|| Page::new().title(name).report(name, &self.explained.report, &self.explained.samples).html())
+    fn html(&self, py: Python<'_>, name: &str) -> Result<String, Failure> {
+        detached(py, || Page::new().title(name).report(name, &self.explained.report, &self.explained.samples).html())
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
-        py.detach(|| Ok(self.explained.clone().save(&path)?))
+        detached(py, || Ok(self.explained.clone().save(&path)?))?
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> Result<Self, Failure> {
-        py.detach(|| Ok(Self { explained: Explained::load(&path, usize::MAX)?, under: None, is_read: true }))
+        detached(py, || Ok(Self { explained: Explained::load(&path, usize::MAX)?, under: None, is_read: true }))?
     }
 
     /// The explanation of the sentences of both.
@@ -133,14 +134,14 @@ impl Explanation {
                 "the two were made with another `{option}`: only explanations with the same options add up"
             )));
         }
-        py.detach(|| {
+        detached(py, || {
             let is_same = Arc::ptr_eq(&under.given, &others.given) || under.given == others.given;
             if !is_same || under.description.model_hash != others.description.model_hash {
                 return Err(Failure::merge("the two were made under other components or of other models"));
             }
             let merged = self.explained.merge(&other.explained, &under.description, &under.given, &under.options)?;
             Ok(Self::new(merged, Some(under.clone())))
-        })
+        })?
     }
 }
 

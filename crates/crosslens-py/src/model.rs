@@ -16,7 +16,7 @@ use crate::components::ModelSums;
 use crate::errors::Failure;
 use crate::explanation::{Explanation, Under};
 use crate::options;
-use crate::watch::{phase, watched};
+use crate::watch::{detached, phase, watched};
 
 /// Something that can be explained.
 #[pyclass(module = "crosslens._native", frozen)]
@@ -54,7 +54,7 @@ impl Model {
         source_language: Option<String>,
         target_language: Option<String>,
     ) -> Result<Self, Failure> {
-        py.detach(|| {
+        detached(py, || {
             let languages = LanguageChoice { source: source_language, target: target_language };
             let has_languages = languages != LanguageChoice::default();
             let choices = Choices::from(languages);
@@ -85,7 +85,7 @@ impl Model {
                 Opened::Recording(recording) => recording.description().clone(),
             });
             Ok(Self { opened, path, description })
-        })
+        })?
     }
 
     /// `run`, `pretrained`, `imported` or `recording`.
@@ -130,7 +130,7 @@ impl Model {
     ) -> Result<Explanation, Failure> {
         let mut options = options::of(Some(given))?;
         options.keep_totals = components.is_some();
-        let chosen = Chosen { texts, corpus, n_sentences, seed };
+        let chosen = Chosen::of(texts, corpus, n_sentences, seed)?;
         let sums = components.map(|components| components.stats.clone().sums_for(&self.description)).transpose()?;
         let control = control.then_some(seed);
         let mut explained = watched(py, progress, |tell| {
@@ -160,7 +160,7 @@ impl Model {
         if !(1..=of).contains(&number) {
             return Err(Failure::config(format!("shard {number} of {of}: shards are counted from 1")));
         }
-        let (chosen, shard) = (Chosen { texts, corpus, n_sentences, seed }, Shard { number, of });
+        let (chosen, shard) = (Chosen::of(texts, corpus, n_sentences, seed)?, Shard { number, of });
         let stats = watched(py, progress, |tell| {
             let tell = &mut |progress| tell(phase(progress), progress.done, progress.total);
             Ok::<_, Failure>(match &self.opened {
@@ -197,7 +197,7 @@ impl Model {
         n_threads: usize,
         progress: Option<Py<PyAny>>,
     ) -> Result<(), Failure> {
-        let chosen = Chosen { texts, corpus, n_sentences, seed };
+        let chosen = Chosen::of(texts, corpus, n_sentences, seed)?;
         let existing = if overwrite { Existing::Replace } else { Existing::Refuse };
         let is_pretrained = self.kind() == "pretrained";
         let options = RecordOptions { fed: if is_pretrained { Fed::Target } else { Fed::Own }, n_kept, existing, n_threads };
@@ -324,6 +324,15 @@ impl Model {
 }
 
 impl Chosen {
+    /// Refuses two answers to which sentences are meant.
+    fn of(texts: Option<Vec<Text>>, corpus: Option<PathBuf>, n_sentences: Option<u64>, seed: u64) -> Result<Self, Failure> {
+        if let (Some(_), Some(corpus)) = (&texts, &corpus) {
+            let corpus = corpus.display();
+            return Err(Failure::sentence(format!("src= and corpus=`{corpus}` are two sets of sentences: give one of them")));
+        }
+        Ok(Self { texts, corpus, n_sentences, seed })
+    }
+
     fn of_run(&self, model: &TrainedModel, n_threads: usize) -> Result<Sentences, Failure> {
         let Some(texts) = &self.texts else {
             let mut sentences = Sentences::choose(model, self.corpus.as_deref(), self.seed, self.n_sentences.unwrap_or(FRESH))?;

@@ -19,6 +19,7 @@ use crate::components::{ModelSums, bytes_of, stats_of};
 use crate::errors::Failure;
 use crate::explanation::{Explanation, Under};
 use crate::options;
+use crate::watch::detached;
 
 /// What a model records: its tokens, its streams of states and its attention heads.
 #[pyclass(module = "crosslens._native")]
@@ -264,15 +265,15 @@ impl First {
 
     fn add(&mut self, py: Python<'_>, batch: Batch<'_>) -> Result<(), Failure> {
         let sentences = batch.sentences(&self.described)?;
-        py.detach(|| {
+        detached(py, || {
             let streamed = Streamed { description: &self.described, options: &self.options };
             let totals = streamed.first(&mut std::iter::once(sentences))?;
             Ok(self.totals.merge(&totals)?)
-        })
+        })?
     }
 
     fn merge(&mut self, py: Python<'_>, other: &Self) -> Result<(), Failure> {
-        py.detach(|| Ok(self.totals.merge(&other.totals)?))
+        detached(py, || Ok(self.totals.merge(&other.totals)?))?
     }
 
     #[getter]
@@ -319,7 +320,7 @@ pub(crate) struct Second {
 #[pymethods]
 impl Second {
     fn merge(&mut self, py: Python<'_>, other: &Self) -> Result<(), Failure> {
-        py.detach(|| Ok(self.totals.merge(&other.totals)?))
+        detached(py, || Ok(self.totals.merge(&other.totals)?))?
     }
 
     #[getter]
@@ -380,7 +381,7 @@ impl SecondPass {
     fn finish(&mut self, py: Python<'_>) -> Result<Second, Failure> {
         self.sender = None;
         let Some(worker) = self.worker.take() else { return Err(Failure::explain("this pass has ended")) };
-        let totals = py.detach(|| worker.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let totals = py.detach(|| worker.join()).map_err(|panic| Failure::mistake(&*panic))??;
         Ok(Second { described: self.described.clone(), options: self.options.clone(), totals })
     }
 }
@@ -400,14 +401,14 @@ pub(crate) fn conclude(
         return Err(Failure::merge("the two passes are of other models"));
     }
     let given: Option<Vec<Sums>> = components.map(|components| components.stats.clone().sums_for(described)).transpose()?;
-    py.detach(|| {
+    detached(py, || {
         let options = Options { keep_totals: given.is_some(), ..second.options.clone() };
         let streamed = Streamed { description: described, options: &options };
         let mut explained = streamed.conclude(first.totals.clone(), given.as_deref(), second.totals.clone())?;
         explained.report.corpus.source = source.to_owned();
         let under = given.map(|given| Under { description: described.clone(), given: Arc::new(given), options });
         Ok(Explanation::new(explained, under))
-    })
+    })?
 }
 
 /// A recording that is being written.
@@ -429,11 +430,19 @@ impl Writer {
     fn add(&mut self, py: Python<'_>, batch: Batch<'_>) -> Result<(), Failure> {
         let sentences = batch.sentences(&self.described)?;
         let Some(writer) = &mut self.writer else { return Err(Failure::explain("this recording is finished")) };
-        Ok(py.detach(|| writer.add(&sentences))?)
+        Ok(detached(py, || writer.add(&sentences))??)
     }
 
     fn finish(&mut self, py: Python<'_>) -> Result<(), Failure> {
         let Some(writer) = self.writer.take() else { return Err(Failure::explain("this recording is finished")) };
-        Ok(py.detach(|| writer.finish())?)
+        Ok(detached(py, || writer.finish())??)
+    }
+
+    /// Takes away what was written so far, where something went wrong; a recording that is finished stays.
+    fn discard(&mut self, py: Python<'_>) -> Result<(), Failure> {
+        match self.writer.take() {
+            Some(writer) => Ok(detached(py, || writer.discard())??),
+            None => Ok(()),
+        }
     }
 }

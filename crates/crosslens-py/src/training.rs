@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::Failure;
-use crate::watch::{Watch, watched};
+use crate::watch::{Watch, detached, watched};
 
 /// Trains a run; `callback` is told each evaluation as JSON and may return `False` to stop. Returns what it came to, as JSON.
 #[pyfunction]
@@ -63,7 +63,7 @@ pub(crate) fn train(
         if resume { Run::prepare_again_watched(config, folder, &mut tell) } else { Run::prepare_watched(config, folder, &mut tell) }
     })??;
     let mut observer = Observing { watch: Watch::new(progress), callback, failure: None };
-    let trained = py.detach(|| train_recorded(&run, n_threads, resume, &mut |event: Event<'_>| observer.observe(event)))?;
+    let trained = detached(py, || train_recorded(&run, n_threads, resume, &mut |event: Event<'_>| observer.observe(event)))??;
     match observer.failure {
         Some(error) => Err(error.into()),
         None => Ok(serde_json::json!({
@@ -176,15 +176,24 @@ struct Observing {
 
 impl Observing {
     fn observe(&mut self, event: Event<'_>) -> Wish {
-        let told = match event {
-            Event::Updated { step, steps, .. } => self.watch.tell("training", step, steps).map(|()| Wish::GoOn),
-            Event::Evaluated(metrics) => self.call(&serde_json::to_string(metrics).expect("numbers with names")),
+        self.go_on_unless(|observer| match event {
+            Event::Updated { step, steps, .. } => observer.watch.tell("training", step, steps).map(|()| Wish::GoOn),
+            Event::Evaluated(metrics) => observer.call(&serde_json::to_string(metrics).expect("numbers with names")),
             _ => Ok(Wish::GoOn),
-        };
-        told.unwrap_or_else(|error| {
+        })
+    }
+
+    /// What Python wants; where it raises, that is kept and the work stops.
+    fn go_on_unless(&mut self, tell: impl FnOnce(&mut Self) -> PyResult<Wish>) -> Wish {
+        tell(self).unwrap_or_else(|error| {
             self.failure.get_or_insert(error);
             Wish::Stop
         })
+    }
+
+    /// So many networks of all are done; while the last one is at work, one is missing.
+    fn tell_networks(&mut self, n_done: u64, of: u64) -> Wish {
+        self.go_on_unless(|observer| observer.watch.tell("networks", n_done, of).map(|()| Wish::GoOn))
     }
 
     fn call(&self, metrics: &str) -> PyResult<Wish> {
@@ -215,36 +224,28 @@ pub(crate) fn reproduce(
     let corpus = corpus.map(spec).transpose()?.map(|spec| OnCorpus { spec, steps: OnCorpus::STEPS });
     let options = ReproduceOptions { claims, seeds, scale, corpus, out, n_threads };
     let mut observer = Observing { watch: Watch::new(progress), callback: None, failure: None };
-    let (mut number, mut of) = (0, 0);
-    let done = py.detach(|| {
+    // Networks that are done, and all of them.
+    let (mut n_done, mut of) = (0, 1);
+    let done = detached(py, || {
         let mut watch = |work: Work<'_>| match work {
-            Work::Network { number: at, of: total, .. } => {
-                (number, of) = (at as u64, total as u64);
-                let told = observer.watch.tell("networks", number.saturating_sub(1), of);
-                told.map_or_else(
-                    |error| {
-                        observer.failure.get_or_insert(error);
-                        Wish::Stop
-                    },
-                    |()| Wish::GoOn,
-                )
+            Work::Network { number, of: total, .. } => {
+                (n_done, of) = (number as u64 - 1, total as u64);
+                observer.tell_networks(n_done, of)
             }
-            Work::Training(_) | Work::Explaining(_) => match observer.watch.tell("networks", number.saturating_sub(1), of + 1) {
-                Ok(()) => Wish::GoOn,
-                Err(error) => {
-                    observer.failure.get_or_insert(error);
-                    Wish::Stop
-                }
-            },
+            Work::Training(_) | Work::Explaining(_) => observer.tell_networks(n_done, of),
             _ => Wish::GoOn,
         };
         test_claims(&options, &mut watch).map_err(Box::new)
-    });
+    })?;
+    if done.is_ok() {
+        observer.tell_networks(of, of);
+    }
     match (done, observer.failure) {
         (Err(error), failure) if matches!(*error, ReproduceError::Interrupted) => {
             Err(failure.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())).into())
         }
         (Err(error), _) => Err((*error).into()),
-        (Ok(reproduction), _) => Ok(reproduction.to_json()),
+        (Ok(_), Some(error)) => Err(error.into()),
+        (Ok(reproduction), None) => Ok(reproduction.to_json()),
     }
 }

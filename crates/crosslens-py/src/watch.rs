@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use crosslens_lab::analysis::explain::{Phase, Progress};
 use pyo3::prelude::*;
 
+use crate::errors::Failure;
+
 /// Python is asked at most this often.
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -41,7 +43,7 @@ impl Watch {
 }
 
 /// Does long work without holding Python. What the callback raises, Ctrl-C included, unwinds out of the work, which has no other way to be
-/// told: nothing that it works on outlives it.
+/// told: nothing that it works on outlives it. A panic becomes an exception, as in [`detached`].
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
@@ -58,8 +60,13 @@ pub(crate) fn watched<T: Send>(
     });
     done.or_else(|payload| match payload.downcast::<Stopped>() {
         Ok(stopped) => Err(stopped.0),
-        Err(panic) => resume_unwind(panic),
+        Err(panic) => Err(Failure::mistake(&*panic).into()),
     })
+}
+
+/// Does work without holding Python. A panic in it is a mistake of ours, and becomes an exception that says so.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| Failure::mistake(&*panic))
 }
 
 /// What an explanation is doing.
@@ -69,5 +76,28 @@ pub(crate) fn phase(progress: Progress) -> &'static str {
         Phase::Fitting => "fitting",
         Phase::Splitting => "splitting",
         Phase::Checking => "checking",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::errors::CrosslensError;
+
+    fn says_it_is_ours(py: Python<'_>, error: &PyErr) {
+        assert!(error.is_instance_of::<CrosslensError>(py), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("a mistake in Crosslens") && text.contains("seven of six") && text.contains("report it"), "{text}");
+    }
+
+    #[test]
+    fn a_panic_becomes_an_exception_of_the_package() {
+        Python::initialize();
+        Python::attach(|py| {
+            let watched: PyResult<()> = watched(py, None, |_| panic!("{} of six", "seven"));
+            says_it_is_ours(py, &watched.expect_err("it panics"));
+            let detached: Result<(), Failure> = detached(py, || panic!("seven of six"));
+            says_it_is_ours(py, &PyErr::from(detached.err().expect("it panics")));
+        });
     }
 }

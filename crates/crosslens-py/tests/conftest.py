@@ -11,7 +11,7 @@ import pytest
 
 import crosslens
 
-HEAVY = {"test_torch.py": ("torch", "transformers"), "test_jax.py": ("jax",), "test_ray.py": ("ray", "torch", "transformers")}
+HEAVY = {"test_torch.py": ("torch", "transformers"), "test_bertviz.py": ("bertviz", "torch"), "test_jax.py": ("jax",), "test_ray.py": ("ray", "torch", "transformers")}
 """Files that need more than NumPy. With CROSSLENS_HEAVY=1 their absence is a failure and not a reason to skip."""
 
 collect_ignore = [

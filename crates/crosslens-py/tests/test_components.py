@@ -147,6 +147,28 @@ def test_python_runs_on_while_sums_are_made() -> None:
     assert len(ticks) > 20, (len(ticks), time.perf_counter() - started)
 
 
+def test_threads_read_sums_that_others_add_to() -> None:
+    states, tokens = np.ones((200, 50, 64), dtype=np.float32), np.zeros((200, 50), dtype=np.uint32)
+    one, other = crosslens.Components(64), crosslens.Components(64)
+
+    def add(components: crosslens.Components) -> None:
+        for _ in range(20):
+            components.add(states, tokens)
+
+    workers = [threading.Thread(target=add, args=(components,)) for components in (one, other)]
+    for worker in workers:
+        worker.start()
+    seen = []
+    while any(worker.is_alive() for worker in workers):
+        seen.append(one.n_states)
+        assert (one + other).n_states >= seen[-1] and repr(one)
+        assert pickle.loads(pickle.dumps(other)).d == 64
+    for worker in workers:
+        worker.join()
+    assert seen == sorted(seen) and all(n_states % 10_000 == 0 for n_states in seen)
+    assert one.n_states == other.n_states == 200_000 and one == other
+
+
 @pytest.mark.parametrize(
     ("states", "tokens", "lengths", "what"),
     [
@@ -161,6 +183,8 @@ def test_python_runs_on_while_sums_are_made() -> None:
         (np.ones((2, 3, 5)), np.zeros((2, 3)), None, "whole numbers"),
         (np.full((2, 3, 5), np.nan), np.zeros((2, 3), int), None, "finite"),
         (np.array([["a"]]), np.zeros((2, 3), int), None, "axes"),
+        ([[[1.0] * 5] * 3, [[1.0] * 5] * 2], np.zeros((2, 3), int), None, "`states` .*rows of one length"),
+        (np.ones((2, 3, 5)), [[0, 1, 2], [0, 1]], None, "`tokens` .*rows of one length"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(states: Any, tokens: Any, lengths: Any, what: str) -> None:
@@ -168,6 +192,26 @@ def test_arrays_that_do_not_fit_are_refused(states: Any, tokens: Any, lengths: A
     with pytest.raises(crosslens.ArrayError, match=what):
         components.add(states, tokens, lengths)
     assert components.n_states == 0
+
+
+def test_states_that_no_residual_can_be_of_are_refused() -> None:
+    states, tokens, lengths = some()
+    fit = sums(states, tokens, lengths).fit()
+    wrong: list[tuple[Any, Any, str]] = [
+        (states[..., :4], tokens, r"`states` .*\[…, step, 5\]"),
+        (states[0, 0], tokens[0, 0], r"`states` .*\[…, step, 5\]"),
+        (states, tokens[:, :-1], "`tokens`"),
+        (states, tokens[:3], "`tokens`"),
+        ([[[1.0] * 5], [[1.0] * 5] * 2], tokens, "rows of one length"),
+        (states, tokens.astype(float), "`tokens` .*whole numbers"),
+        (np.full(states.shape, "a"), tokens, "`states` .*numbers"),
+    ]
+    for given, of_tokens, what in wrong:
+        with pytest.raises(crosslens.ArrayError, match=what):
+            fit.residual(given, of_tokens)
+    with pytest.raises(crosslens.ArrayError, match="rows of one length"):
+        fit.input_of([[1, 2], [3]])
+    assert fit.residual(states[0], tokens[0]).shape == states[0].shape
 
 
 def test_other_failures_have_their_own_exceptions(tmp_path: Path) -> None:

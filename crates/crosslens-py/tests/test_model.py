@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.resources
 import os
 import pickle
 import signal
@@ -199,6 +201,40 @@ def test_tables_come_in_the_library_that_is_there(explained: crosslens.Explanati
     assert len(centred) == 9 and abs(sum(centred) - 1) < 1e-6
 
 
+class Without(importlib.abc.MetaPathFinder):
+    """Packages as if they were not installed."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.split(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize("missing", [("pandas", "polars"), ("pandas", "polars", "pyarrow")], ids=["arrow", "nothing"])
+def test_tables_without_the_libraries_of_frames(explained: crosslens.Explanation, missing: tuple[str, ...], monkeypatch: Any) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] in missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Without(*missing), *sys.meta_path])
+    assert len(explained.table()["share"]) > 0
+    if "pyarrow" in missing:
+        with pytest.raises(crosslens.CrosslensError, match=r"pip install pandas; table\(\) needs none"):
+            explained.to_dataframe()
+        return
+    pytest.importorskip("pyarrow")
+    table = explained.to_dataframe()
+    assert type(table).__module__.startswith("pyarrow") and table.to_pydict() == explained.table()
+    assert hasattr(table, "__arrow_c_stream__"), "whatever reads Arrow reads it"
+
+
+def test_the_installed_package_says_that_it_has_types() -> None:
+    installed = importlib.resources.files("crosslens")
+    for name in ("py.typed", "_native.pyi"):
+        assert installed.joinpath(name).is_file(), name
+    assert "class StateSums" in installed.joinpath("_native.pyi").read_text()
+
+
 def test_a_notebook_shows_the_page_inline_and_offline(explained: crosslens.Explanation) -> None:
     import html
     import re
@@ -248,6 +284,7 @@ def test_numbers_out_of_range_are_refused_by_name(tmp_path: Path, model: crossle
         "keep_attention": lambda: model.record(tmp_path / "x", keep_attention=-1, progress=False),
         "beams": lambda: model.translate("a0", beams=0),
         "n_best": lambda: model.translate("a0", n_best=-1),
+        "max_tokens": lambda: model.translate("a0", max_tokens=2**16),
         "steps": lambda: crosslens.train("sort", tmp_path / "y", steps=-1),
         "seeds": lambda: crosslens.reproduce(tmp_path / "z", seeds=2**70),
         "sample": lambda: explained.words(-1),
@@ -256,6 +293,19 @@ def test_numbers_out_of_range_are_refused_by_name(tmp_path: Path, model: crossle
     for name, call in calls.items():
         with pytest.raises(crosslens.ConfigError, match=f"`{name}` is"):
             call()
+
+
+def test_sentences_are_given_in_one_way(tmp_path: Path, model: crosslens.Model) -> None:
+    calls: dict[str, Any] = {
+        "explain": lambda: model.explain("a0", corpus=tmp_path / "a.tsv", progress=False),
+        "heads": lambda: model.heads(tmp_path / "a.tsv", src="a0", progress=False),
+        "fit": lambda: model.fit("a0", corpus=tmp_path / "a.tsv", progress=False),
+        "record": lambda: model.record(tmp_path / "x", "a0", corpus=tmp_path / "a.tsv", progress=False),
+    }
+    for name, call in calls.items():
+        with pytest.raises(crosslens.SentenceError, match=r"a\.tsv` are two sets of sentences: give one"):
+            call()
+        assert not (tmp_path / "x").exists(), name
 
 
 def test_terms_keep_their_axis_without_sentences(model: crosslens.Model) -> None:
@@ -317,6 +367,48 @@ def test_ctrl_c_stops_an_explanation(model: crosslens.Model) -> None:
     with pytest.raises(KeyboardInterrupt):
         model.explain(n_sentences=10**9, causal=0, progress=False)
     timer.join()
+
+
+@pytest.mark.parametrize("what", ["translate", "fit", "record"])
+def test_ctrl_c_stops_all_other_work_too(what: str, run: Path, tmp_path: Path) -> None:
+    # In a program of its own, which waits for nothing else.
+    calls = {
+        "translate": "model.translate([text] * 20_000, progress=False)",
+        "fit": "model.fit(n_sentences=10**9, progress=False)",
+        "record": "model.record('recording', n_sentences=10**9, progress=False)",
+    }
+    program = (
+        "import os, signal, sys, threading, crosslens\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"model = crosslens.load({str(run)!r})\n"
+        "text = ' '.join(model.explain(n_sentences=2, samples=1, causal=0, progress=False).words(0).source)\n"
+        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        f"try:\n    {calls[what]}\nexcept KeyboardInterrupt:\n    print('stopped')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "stopped\n"
+    if what == "record":
+        # What was begun is no recording, and gives way to one.
+        with pytest.raises(crosslens.OpenError):
+            crosslens.load(tmp_path / "recording")
+        recording = crosslens.load(run).record(tmp_path / "recording", n_sentences=3, overwrite=True, progress=False)
+        assert recording.kind == "recording"
+
+
+def test_a_run_that_writes_many_texts_can_be_stopped_between_them(model: crosslens.Model) -> None:
+    text = " ".join(model.explain(n_sentences=2, samples=1, causal=0, progress=False).words(0).source)
+    told: list[tuple[int, int]] = []
+
+    def stop(what: str, done: int, total: int) -> None:
+        told.append((done, total))
+        raise ZeroDivisionError("enough")
+
+    # Each core writes 64 at a time.
+    most = 64 * (os.cpu_count() or 1)
+    with pytest.raises(ZeroDivisionError):
+        model.translate([text] * (2 * most + 1), max_tokens=2, progress=stop)
+    ((done, total),) = told
+    assert 0 < done <= most and total == 2 * most + 1
 
 
 def test_importing_needs_numpy_and_nothing_else_that_is_installed() -> None:

@@ -21,3 +21,8 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert shown and not any(output.output_type == "error" for output in shown)
+    if path.stem.startswith("1_"):
+        # As the last line of a cell, and by show().
+        pages = [output.data.get("text/html", "") for output in shown if output.output_type in ("execute_result", "display_data")]
+        framed = [page for page in pages if page.startswith('<iframe srcdoc="')]
+        assert len(framed) == 2 and all("crosslens-report-0" in page for page in framed)

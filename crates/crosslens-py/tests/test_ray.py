@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 import ray
 import torch_models as made
@@ -104,20 +105,70 @@ def test_blocks_are_of_one_size_and_in_order_however_the_dataset_is_cut() -> Non
 
 def test_totals_are_added_along_a_tree_that_leaves_few_of_them() -> None:
     class Worker:
-        def run(self, number: int) -> str:
-            return str(number)
+        def run(self, number: int) -> tuple[str, str]:
+            return f"word {number}", str(number)
 
     def joined(left: str, right: str) -> str:
         return f"({left} {right})"
 
     def run(worker: Any, block: Any, number: int) -> Any:
-        return worker.run.remote(number)
+        return worker.run.options(num_returns=2).remote(number)
 
     worker, merge = ray.remote(Worker), ray.remote(joined)
     workers = [worker.remote(), worker.remote()]
-    root = crosslens.ray._reduced(ray.data.range(7), 1, workers, run, merge.remote)
-    assert ray.get(root) == "(((0 1) (2 3)) ((4 5) 6))"
-    assert crosslens.ray._reduced(ray.data.range(0), 1, workers, run, merge.remote) is None
+    words: list[str] = []
+    counts: list[int] = []
+
+    def done(word: str, n_rows: int) -> None:
+        words.append(word)
+        counts.append(n_rows)
+
+    n_rows, root = crosslens.ray._reduced(ray.data.range(7), 1, workers, run, merge.remote, done)
+    assert n_rows == 7 and ray.get(root) == "(((0 1) (2 3)) ((4 5) 6))"
+    assert sorted(words) == [f"word {number}" for number in range(7)] and counts == list(range(1, 8))
+    assert crosslens.ray._reduced(ray.data.range(0), 1, workers, run, merge.remote, done) == (0, None)
+
+
+def test_a_block_that_fails_ends_the_pass_at_once(folder: Path, tmp_path: Path) -> None:
+    make, arguments = crosslens.ray._from_folder(str(folder))
+    first = rows()[0]["source"]
+
+    def without_a_token(columns: Any) -> Any:
+        (tmp_path / str(abs(hash(columns["source"][0])))).touch()
+        batch = arguments(columns)
+        if first in columns["source"]:
+            batch["attention_mask"][0] = 0
+        return batch
+
+    with pytest.raises(crosslens.ArrayError, match="without a token"):
+        crosslens.ray.explain(make, ray.data.from_items(rows()), arguments=without_a_token, rows=1, workers=2)
+    assert len(list(tmp_path.iterdir())) < N // 2, "blocks after it were not run for nothing"
+
+
+def test_progress_is_told_in_rows(folder: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    crosslens.ray.explain(folder, ray.data.from_items(rows()), rows=20, workers=1, progress=lambda *what: told.append(what))
+    assert told == [*(("recording", n, 0) for n in (20, 40, 60)), *(("splitting", n, N) for n in (20, 40, 60))]
+
+
+def test_a_worker_fetches_the_sums_of_all_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, arguments = crosslens.ray._from_folder(str(folder))
+    actors: Any = crosslens.ray._Worker
+    worker = actors.__ray_metadata__.modified_class({"make": make, "arguments": arguments, "batch_size": 16, "options": {"keep": 0}, "device": None})
+    columns = pyarrow.Table.from_pylist(rows()[:4])
+    _, described, sums = worker.sums(columns, 0, True)
+    fetched: list[Any] = []
+    fetch = ray.get
+
+    def counted(references: Any) -> Any:
+        fetched.append(references)
+        return fetch(references)
+
+    whole = [ray.put(described), ray.put(sums)]
+    monkeypatch.setattr(ray, "get", counted)
+    for number in (0, 4):
+        assert worker.shares(whole, columns, number)[1]
+    assert fetched == [whole]
 
 
 def test_a_tokenizer_is_read_once_and_a_model_is_put_where_it_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import re
+import textwrap
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,18 +136,21 @@ def test_a_hand_written_network_is_explained() -> None:
                 queries.append(asks[:, sentence].double().numpy())
                 tokens_k.append(call["source"][sentence, :length].numpy())
                 tokens_q.append(call["target"][sentence].numpy())
-    np.testing.assert_allclose(shares[0], _shares(model.attention, queries, tokens_q, states, tokens_k), atol=1e-4)
+    for head in range(3):
+        ours = _shares(model.attention, head, queries, tokens_q, states, tokens_k)
+        np.testing.assert_allclose(shares[head], ours, atol=1e-4, err_msg=f"head {head}")
 
 
-def _shares(attention: Any, queries: list[Any], tokens_q: list[Any], states: list[Any], tokens_k: list[Any]) -> Any:
-    """The centred shares of the first head of an `nn.MultiheadAttention`, from nothing but the definitions."""
+def _shares(attention: Any, head: int, queries: list[Any], tokens_q: list[Any], states: list[Any], tokens_k: list[Any]) -> Any:
+    """The centred shares of one head of an `nn.MultiheadAttention`, from nothing but the definitions."""
     weights, biases = attention.in_proj_weight.detach().double().numpy(), attention.in_proj_bias.detach().double().numpy()
     d, d_head = attention.embed_dim, attention.head_dim
     (mu_q, chi_q), (mu_k, chi_k) = _means(queries, tokens_q), _means(states, tokens_k)
     covariance, variance = np.zeros((3, 3)), 0.0
     for state, query, of_k, of_q in zip(states, queries, tokens_k, tokens_q, strict=True):
         parts = []
-        for h, tokens, mu, chi, rows in ((query, of_q, mu_q, chi_q, slice(0, d_head)), (state, of_k, mu_k, chi_k, slice(d, d + d_head))):
+        for h, tokens, mu, chi, first in ((query, of_q, mu_q, chi_q, 0), (state, of_k, mu_k, chi_k, d)):
+            rows = slice(first + head * d_head, first + (head + 1) * d_head)
             inputs = np.stack([chi[token] for token in tokens])
             split = [mu[: len(h)], inputs, h - mu[: len(h)] - inputs]
             mapped = [part @ weights[rows].T for part in split]
@@ -195,13 +203,16 @@ def test_nn_transformer_is_explained_with_its_self_attention() -> None:
                 queries.append(asks[sentence].double().numpy())
                 tokens_k.append(call["source"][sentence, :length].numpy())
                 tokens_q.append(call["target"][sentence].numpy())
-    np.testing.assert_allclose(found.shares[0][0], _shares(layer.multihead_attn, queries, tokens_q, states, tokens_k), atol=1e-4)
+    for head in range(2):
+        ours = _shares(layer.multihead_attn, head, queries, tokens_q, states, tokens_k)
+        np.testing.assert_allclose(found.shares[0][head], ours, atol=1e-4, err_msg=f"head {head}")
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-5])
-def test_attention_that_fits_no_score_map_is_named(size: float) -> None:
+@pytest.mark.parametrize("kind", ["turning", "rotary"])
+def test_attention_that_fits_no_score_map_is_named(kind: str, size: float) -> None:
     torch.manual_seed(9)
-    plain, turned = made.Turning(False).eval(), made.Turning(True).eval()
+    plain, turned = made.Turning(False).eval(), (made.Turning(True) if kind == "turning" else made.Rotary()).eval()
     turned.load_state_dict(plain.state_dict())
     for model in (plain, turned):
         with torch.no_grad():
@@ -212,6 +223,99 @@ def test_attention_that_fits_no_score_map_is_named(size: float) -> None:
     with pytest.raises(crosslens.ExplainError, match=r"module `attention` .* differs by"):
         crosslens.torch.explain(turned, pairs(1, full=True), read=read)
     assert not turned.attention.q._forward_hooks, "hooks are gone"
+
+
+@pytest.mark.parametrize(("attention", "kind"), [("local", "LongT5LocalAttention"), ("transient-global", "LongT5TransientGlobalAttention")])
+def test_sparse_attention_is_refused_by_name(attention: str, kind: str) -> None:
+    model = made.long_t5(attention)
+    batches = made.batches(*made.sentences(6), 6)
+    assert len(crosslens.torch.explain(model, batches).shares) == 2, "what the decoder looks at is not sparse"
+    with pytest.raises(crosslens.ExplainError, match=rf"module `encoder\.block\.0\..*` \({kind}\) .*sparse and windowed attention.*no score map"):
+        crosslens.torch.explain(model, batches, self_attention=True)
+
+
+def test_a_bias_that_is_none_of_queries_and_keys_is_refused_by_name() -> None:
+    model = made.seq2seq("t5")
+    first = model.get_decoder().block[0].layer[0].SelfAttention
+    compute = first.compute_bias
+    first.compute_bias = lambda *lengths, **options: compute(*lengths, **options)[:, :1]
+    with pytest.raises(crosslens.ExplainError, match=r"module `decoder\.block\.0\.layer\.0\.SelfAttention` .*no bias of a query and a key"):
+        crosslens.torch.explain(model, made.batches(*made.sentences(4), 4), self_attention=True)
+
+
+def test_a_device_without_double_precision_is_left_for_the_cpu() -> None:
+    class OfApple:
+        device = torch.device("mps")
+
+        def cpu(self) -> torch.Tensor:
+            return torch.ones(2)
+
+        def double(self) -> torch.Tensor:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64")
+
+    assert crosslens.torch._precise(OfApple()).dtype == crosslens.torch._precise(torch.ones(2)).dtype == torch.float64
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_nothing_of_a_batch_is_kept(is_given: bool) -> None:
+    model = made.seq2seq("bart")
+
+    def run() -> list[weakref.ref[torch.Tensor]]:
+        batch = made.batches(*made.sentences(4), 4)[0]
+        if is_given:
+            batch["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(batch["labels"])
+        model(**batch)
+        return [weakref.ref(tensor) for tensor in batch.values()]
+
+    with crosslens.torch.record(model) as recorder, torch.no_grad():
+        held = run()
+        gc.collect()
+        assert not any(tensor() is not None for tensor in held)
+        assert all(attention.seen.query is None and attention.seen.weights is None for attention in recorder._attentions)
+    with recorder.again(), torch.no_grad():
+        held = run()
+    gc.collect()
+    assert recorder.explain().n_sentences == 4 and not any(tensor() is not None for tensor in held)
+
+
+def test_progress_is_told_in_batches() -> None:
+    model = made.seq2seq("bart")
+    batches = made.batches(*made.sentences(6), 2)
+
+    class Unsized:
+        def __iter__(self) -> Iterator[dict[str, Any]]:
+            return iter(batches)
+
+    for given, total in ((batches, 3), (Unsized(), 0)):
+        told: list[tuple[str, int, int]] = []
+        crosslens.torch.explain(model, given, progress=lambda *what: told.append(what))
+        assert told == [*(("recording", n, total) for n in (1, 2, 3)), *(("splitting", n, 3) for n in (1, 2, 3))]
+
+
+def test_a_recording_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    model = made.seq2seq("marian")
+    batches = made.batches(*made.sentences(8), 4)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), crosslens.torch.record(model, path=tmp_path / "recording"), torch.no_grad():
+            model(**batches[0])
+            assert (tmp_path / "recording").exists()
+            raise ZeroDivisionError
+        assert not (tmp_path / "recording").exists()
+    with pytest.raises(ZeroDivisionError) as stopped, crosslens.torch.record(model, path=tmp_path / "recording"), torch.no_grad():
+        model(**batches[0])
+        (tmp_path / "recording/thesis.tex").write_text("ten years of work")
+        raise ZeroDivisionError
+    assert "thesis.tex" in stopped.value.__notes__[0] and (tmp_path / "recording/thesis.tex").exists()
+
+
+def test_the_manual_s_example_runs() -> None:
+    manual = (Path(__file__).parents[3] / "docs/python.md").read_text()
+    example = re.search(r"\n\n((?:    .*\n)*    with crosslens\.torch\.record\(model\).*\n(?:    .*\n)*)", manual)
+    assert example is not None
+    given: dict[str, Any] = {"crosslens": crosslens, "model": made.seq2seq("bart"), "batches": made.batches(*made.sentences(8), 4)}
+    with torch.no_grad():
+        exec(textwrap.dedent(example.group(1)), given)
+    assert given["explanation"].n_sentences == 8
 
 
 def test_a_module_that_several_layers_share_is_named() -> None:
@@ -292,8 +396,9 @@ def test_the_geometry_of_states_is_had_and_what_is_not_is_refused(tmp_path: Path
     for a, b in zip(ours["frames"], theirs["frames"], strict=True):
         np.testing.assert_allclose(a["shares"], b["shares"], atol=1e-6)
     for name in ("causal", "rerun", "samples"):
+        options: dict[str, Any] = {name: 1}
         with pytest.raises(crosslens.ConfigError, match=f"`{name}` is no option"):
-            crosslens.torch.explain(model, batches, **{name: 1})
+            crosslens.torch.explain(model, batches, **options)
 
 
 def test_what_bertviz_draws_has_the_shape_it_asks_for() -> None:

@@ -130,7 +130,16 @@ def test_ctrl_c_stops_a_reproduction(tmp_path: Path) -> None:
 def test_a_claim_is_tested(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     found = crosslens.reproduce(tmp_path / "out", claims=["diagonal-ao"], quick=True, seeds=1, progress=lambda *what: told.append(what))
-    assert [claim["id"] for claim in found["claims"]] == ["diagonal-ao"] and told
+    assert [claim["id"] for claim in found["claims"]] == ["diagonal-ao"]
+    (total,) = {total for _, _, total in told}
+    done = [done for _, done, _ in told]
+    assert done == sorted(done) and done[0] == 0 and done[-1] == total, "the bar has one end and comes to it"
+
+
+def test_more_seeds_than_anybody_has_time_for_are_refused(tmp_path: Path) -> None:
+    for seeds in (0, 256, 2**62):
+        with pytest.raises(crosslens.ConfigError, match="`seeds` is .*from 1 to 255"):
+            crosslens.reproduce(tmp_path / "out", seeds=seeds, quick=True, progress=False)
 
 
 def test_training_that_fails_has_its_own_exception(tmp_path: Path) -> None:

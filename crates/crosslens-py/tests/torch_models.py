@@ -129,6 +129,16 @@ def prophet() -> Any:
     return transformers.ProphetNetForConditionalGeneration(config).eval()
 
 
+def long_t5(attention: str) -> Any:
+    """A T5 whose encoder looks at blocks of tokens: `local`, or `transient-global` with summaries of all blocks among the keys."""
+    torch.manual_seed(12)
+    config = transformers.LongT5Config(
+        vocab_size=4 + len(WORDS), d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, local_radius=3, global_block_size=4,
+        encoder_attention_type=attention, decoder_start_token_id=PAD, pad_token_id=PAD, eos_token_id=END,
+    )  # fmt: skip
+    return transformers.LongT5ForConditionalGeneration(config).eval()
+
+
 def save(model: Any, folder: Path) -> None:
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
@@ -221,3 +231,25 @@ class Turning(HandWritten):
         for _ in range(self.n_calls):
             made = self.attention(made, self.words(source))
         return made
+
+
+class Rotary(Turning):
+    """Attention whose queries and keys are both turned by their positions, two dimensions at a time, as RoFormer has it."""
+
+    class Attention(Turning.Attention):
+        def forward(self, queries: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+            scores = turned(self.q(queries)) @ turned(self.k(states)).transpose(1, 2)
+            made: torch.Tensor = self.o(scores.softmax(-1) @ self.v(states))
+            return made
+
+    def __init__(self) -> None:
+        super().__init__(True)
+        self.attention = Rotary.Attention(12, True)
+
+
+def turned(states: torch.Tensor) -> torch.Tensor:
+    """`[sentence, step, d]`, dimensions `i` and `i + d/2` turned by `step / 10000^(2i/d)`."""
+    half = states.shape[-1] // 2
+    angles = torch.arange(states.shape[1])[:, None] / 10_000 ** (torch.arange(half) / half)[None]
+    a, b = states[..., :half], states[..., half:]
+    return torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], -1)

@@ -124,6 +124,12 @@ impl RecordingWriter {
         let (sites, readout) = maps::entries(&self.description);
         Manifest::new(&self.description, sites, readout, self.shards).write(&self.path.join(name::MANIFEST))
     }
+
+    /// Takes away what was written so far and the folder with it; nothing where a file of others lies in it.
+    pub fn discard(self) -> Result<(), RecordingError> {
+        empty_folder(&self.path)?;
+        std::fs::remove_dir(&self.path).map_err(io("remove", &self.path))
+    }
 }
 
 fn write_tensors(path: &Path, mut tensors: Vec<safetensors::Tensor<'_>>) -> Result<(), RecordingError> {

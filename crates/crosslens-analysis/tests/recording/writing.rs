@@ -35,6 +35,25 @@ fn a_folder_with_other_files_is_never_replaced() {
 }
 
 #[test]
+fn a_recording_that_is_given_up_leaves_nothing_but_files_of_others() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("recording");
+    let begin = || {
+        let mut writer =
+            RecordingWriter::create(&path, &small_description(), Existing::Replace).expect("a new recording").with_shard_bytes(1);
+        writer.add(&[small_sentence(0)]).expect("a sentence that fits");
+        writer
+    };
+    begin().discard().expect("all files are its own");
+    assert!(!path.exists());
+    let writer = begin();
+    write(&path.join("thesis.tex"), b"ten years of work");
+    let error = writer.discard().expect_err("not ours alone");
+    assert!(matches!(error, RecordingError::Foreign { .. }), "{error}");
+    assert!(path.join("thesis.tex").exists());
+}
+
+#[test]
 fn a_recording_that_was_never_finished_is_none() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("deep/recording");

@@ -18,7 +18,7 @@ ArrayLike: TypeAlias = Any
 """A NumPy array, anything that speaks DLPack (torch, JAX, CuPy's on the CPU), or nested lists."""
 
 
-def view(array: ArrayLike) -> npt.NDArray[Any]:
+def view(array: ArrayLike, name: str = "array") -> npt.NDArray[Any]:
     """The array as NumPy's: the same memory for NumPy and for DLPack on the CPU, a copy of lists."""
     if isinstance(array, np.ndarray):
         return array
@@ -28,13 +28,16 @@ def view(array: ArrayLike) -> npt.NDArray[Any]:
         try:
             return np.from_dlpack(array)
         except (BufferError, RuntimeError, TypeError) as error:
-            raise ArrayError(f"this array cannot be read through DLPack ({error}): bring it to the CPU as float32 first") from error
-    return np.asarray(array)
+            raise ArrayError(f"`{name}` cannot be read through DLPack ({error}): bring it to the CPU as float32 first") from error
+    try:
+        return np.asarray(array)
+    except ValueError as error:
+        raise ArrayError(f"`{name}` is no array ({error}): lists within lists must have rows of one length, padded where they are shorter") from error
 
 
 def floats(array: ArrayLike, name: str, axes: int) -> Floats:
     """`float32` without gaps; copied only where it is not that already."""
-    found = view(array)
+    found = view(array, name)
     if found.ndim != axes or found.dtype.kind not in "fiu":
         raise ArrayError(f"`{name}` has {found.ndim} axes of {found.dtype}, {axes} of numbers were expected")
     return np.ascontiguousarray(found, dtype=np.float32)
@@ -51,7 +54,7 @@ def counts(array: ArrayLike, name: str) -> Counts:
 
 
 def _whole(array: ArrayLike, name: str, axes: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    found = view(array)
+    found = view(array, name)
     if found.ndim != axes or (found.dtype.kind not in "iu" and found.size > 0):
         raise ArrayError(f"`{name}` has {found.ndim} axes of {found.dtype}, {axes} of whole numbers were expected")
     if found.dtype == kind:

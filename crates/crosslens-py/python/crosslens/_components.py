@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from . import _native
-from ._arrays import ArrayLike, Counts, Doubles, Tokens, counts, floats, tokens
+from ._arrays import ArrayLike, Counts, Doubles, Tokens, counts, floats, tokens, view
+from ._native import ArrayError
 from ._numbers import whole
 
 Estimator: TypeAlias = Literal["paper", "joint"]
@@ -51,7 +52,7 @@ class Fit:
 
     def input_of(self, token: ArrayLike) -> Doubles:
         """The input part of each token, `[…, d]`; zero for one never seen."""
-        asked = np.asarray(token)
+        asked = view(token, "token")
         if self.tokens.size == 0:
             return np.zeros((*asked.shape, self.input.shape[1]))
         places = np.clip(np.searchsorted(self.tokens, asked), 0, self.tokens.size - 1)
@@ -60,11 +61,16 @@ class Fit:
 
     def residual(self, states: ArrayLike, tokens: ArrayLike) -> Doubles:
         """What neither step nor token explains of states `[…, step, d]` with tokens `[…, step]`."""
-        found = np.asarray(states, dtype=np.float64)
+        found, of = view(states, "states"), view(tokens, "tokens")
+        d = self.temporal.shape[1]
+        if found.ndim < 2 or found.shape[-1] != d or found.dtype.kind not in "fiu":
+            raise ArrayError(f"`states` is {list(found.shape)} of {found.dtype}: numbers in the shape […, step, {d}] were expected")
+        if of.shape != found.shape[:-1] or of.dtype.kind not in "iu":
+            raise ArrayError(f"`tokens` is {list(of.shape)} of {of.dtype}: whole numbers in the shape {list(found.shape[:-1])} were expected")
         steps = np.arange(found.shape[-2])
         reached = np.where(steps < len(self.temporal), steps, 0)
         temporal = np.where((steps < len(self.temporal))[:, None], self.temporal[reached], 0.0)
-        return found - temporal - self.input_of(tokens)
+        return found.astype(np.float64) - temporal - self.input_of(of)
 
 
 class Components:
@@ -97,7 +103,7 @@ class Components:
 
     def merge(self, other: Components) -> None:
         """Adds what another one has summed."""
-        self._sums.merge(other._sums if other is not self else other._sums.copy())
+        self._sums.merge(other._sums)
 
     def __add__(self, other: Components) -> Components:
         if not isinstance(other, Components):

@@ -17,7 +17,7 @@ import numpy as np
 from . import _native
 from ._arrays import Doubles, Floats
 from ._components import Path
-from ._native import ExplainError, FileError
+from ._native import CrosslensError, ExplainError, FileError
 from ._numbers import whole
 from ._progress import in_notebook
 
@@ -260,7 +260,7 @@ class Explanation:
             except ImportError:
                 continue
             return getattr(module, make)(self.table())
-        raise ImportError("to_dataframe needs pandas, polars or pyarrow: pip install pandas; .table() needs none of them")
+        raise CrosslensError("a frame needs pandas, polars or pyarrow, none of which is installed: pip install pandas; table() needs none of them")
 
     # Looking at it.
 

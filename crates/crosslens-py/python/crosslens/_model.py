@@ -15,6 +15,7 @@ from ._progress import Bar, Progress
 
 Texts: TypeAlias = "str | Sequence[str] | None"
 _SEED = 1_000_003
+_MOST_TOKENS = 2**16 - 1
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,8 @@ class Model:
         """What it writes for a text, the best first, or for each of several; options that are not given are those in the model's files, of a
         run those of `crosslens translate`.
         """
-        beams, n_best, max_tokens = whole_or_none("beams", beams, 1), whole("n_best", n_best, 1), whole_or_none("max_tokens", max_tokens, 1)
+        beams, n_best = whole_or_none("beams", beams, 1), whole("n_best", n_best, 1)
+        max_tokens = whole_or_none("max_tokens", max_tokens, 1, _MOST_TOKENS)
         texts = [text] if isinstance(text, str) else list(text)
         with Bar(False if isinstance(text, str) and progress is None else progress) as tell:
             written = self._native.translate(texts, beams, n_best, max_tokens, length_penalty, tell)

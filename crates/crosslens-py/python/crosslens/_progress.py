@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 Progress: TypeAlias = "bool | Callable[[str, int, int], None] | None"
-"""`True`, `False`, a function told what is done, how much of it and of how much, or `None`: a bar on terminals and in notebooks."""
+"""`True`, `False`, a function told what is done, how much of it and of how much (0 where that is not known), or `None`: a bar on terminals and in
+notebooks."""
 
 
 class Bar:
@@ -39,11 +40,11 @@ class Bar:
             self._what = what
             self._bar = _tqdm(what, total)
         if self._bar is not None:
-            self._bar.total = total
+            self._bar.total = total or None
             self._bar.update(done - self._bar.n)
         else:
             self._has_line = True
-            sys.stderr.write(f"\r{what}: {done} of {total}   ")
+            sys.stderr.write(f"\r{what}: {done} of {total}   " if total else f"\r{what}: {done}   ")
             sys.stderr.flush()
 
 
@@ -52,7 +53,7 @@ def _tqdm(what: str, total: int) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, desc=what, leave=False)
+    return tqdm(total=total or None, desc=what, leave=False)
 
 
 def _is_watched() -> bool:

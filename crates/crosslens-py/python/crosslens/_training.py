@@ -118,7 +118,7 @@ def reproduce(
 
     What is claimed of translation is tested on the sentences of `corpus`, named as for `train`, or else on a miniature grammar.
     """
-    n_seeds, n_threads = whole("seeds", seeds), whole("n_threads", n_threads)
+    n_seeds, n_threads = whole("seeds", seeds, 1, 255), whole("n_threads", n_threads)
     with Bar(progress) as tell:
         sentences = None if corpus is None else os.fspath(corpus)
         found: dict[str, Any] = json.loads(_native.reproduce(out, list(claims), n_seeds, quick, sentences, n_threads, tell))

@@ -19,6 +19,7 @@ from . import _native
 from ._explanation import Explanation
 from ._native import ArrayError, MergeError
 from ._options import NOT_SPREAD, refuse
+from ._progress import Bar, Progress
 
 __all__ = ["explain"]
 
@@ -37,6 +38,7 @@ def explain(
     workers: int = 2,
     num_cpus: float = 1,
     num_gpus: float = 0,
+    progress: Progress = None,
     **options: Any,
 ) -> Explanation:
     """Explains a PyTorch model over a dataset.
@@ -44,7 +46,10 @@ def explain(
     `model` makes the model, in each worker, or names a Hugging Face folder; where `num_gpus` asks for one it is moved to the GPU. `arguments`
     makes what it is called with from columns of a few rows; with a folder these are the columns `source` and `target`, in its tokenizer's
     tokens. `rows` of the dataset make a block, whose totals are carried to the others; the result depends on it only by rounding, and not at all
-    on `workers`. Further options are those of `crosslens.torch.record`, but for what needs single sentences in one place.
+    on `workers`. `progress` counts rows: `recording` in the first pass, of a number that is not known yet, `splitting` in the second. Further
+    options are those of `crosslens.torch.record`, but for what needs single sentences in one place.
+
+    What a block raises ends the pass at once: `crosslens.ArrayError` where a sentence has no token, for instance.
     """
     make, make_arguments = _from_folder(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else (model, arguments)
     make_arguments = arguments or make_arguments
@@ -63,62 +68,98 @@ def explain(
     # A worker that dies is started again, and what it was at is asked of it again, some times: a block that kills it each time is an error.
     actors: Any = _Worker
     worker = actors.options(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=8, max_task_retries=3)
-    first: list[Any] = []
 
-    def sums(worker: Any, block: Any, number: int) -> Any:
-        described, totals = worker.sums.remote(block, number, not first)
+    def started() -> list[Any]:
+        return [worker.remote(job) for _ in range(workers)]
+
+    first: list[Any] = []
+    hashes: set[str] = set()
+
+    def sums(worker: Any, block: Any, number: int) -> tuple[Any, Any]:
+        model_hash, described, totals = worker.sums.remote(block, number, not first)
         if not first:
             first.append(described)
-        return totals
+        return model_hash, totals
 
-    summed = _reduced(dataset, rows, [worker.remote(job) for _ in range(workers)], sums, lambda *pair: _merge_first.remote(first[0], *pair))
-    if summed is None:
-        raise ArrayError("the dataset has no rows")
-    described = first[0]
-    split = _reduced(
-        dataset,
-        rows,
-        [worker.remote(job) for _ in range(workers)],
-        lambda worker, block, number: worker.shares.remote(described, summed, block, number),
-        lambda *pair: _merge_second.remote(described, *pair),
-    )
+    with Bar(progress) as tell:
+
+        def told(what: str, n_rows: int, total: int) -> None:
+            if tell is not None:
+                tell(what, n_rows, total)
+
+        def summed_up(model_hash: str, n_rows: int) -> None:
+            hashes.add(model_hash)
+            _compare(*hashes)
+            told("recording", n_rows, 0)
+
+        n_rows, summed = _reduced(dataset, rows, started(), sums, lambda *pair: _merge_first.remote(first[0], *pair), summed_up)
+        if summed is None:
+            raise ArrayError("the dataset has no rows")
+        described = first[0]
+        # References within a list: each worker fetches what they stand for once, and not with every block.
+        whole = [described, summed]
+        _, split = _reduced(
+            dataset,
+            rows,
+            started(),
+            lambda worker, block, number: worker.shares.remote(whole, block, number),
+            lambda *pair: _merge_second.remote(described, *pair),
+            lambda _, n_split: told("splitting", n_split, n_rows),
+        )
     found = ray.get(described)
     description, how = _rebuilt(found)
     second = _native.Second.from_json(description, how, ray.get(split))
     return Explanation(_native.conclude(_first_of(found, ray.get(summed)), second, None, "a dataset on Ray"))
 
 
-def _reduced(dataset: ray.data.Dataset, rows: int, workers: list[Any], run: Callable[[Any, Any, int], Any], merge: Callable[..., Any]) -> Any:
-    """A reference to the totals of all blocks; `None` where there is no block.
+def _reduced(
+    dataset: ray.data.Dataset,
+    rows: int,
+    workers: list[Any],
+    run: Callable[[Any, Any, int], tuple[Any, Any]],
+    merge: Callable[..., Any],
+    done: Callable[[Any, int], None],
+) -> tuple[int, Any]:
+    """How many rows there are and a reference to the totals of all blocks; `None` where there is no block.
 
-    Totals of neighbours are added as soon as there are two of as many blocks each, as in a binary counter: at any time the driver has
-    references to a few totals, not to all of them.
+    `run` gives references to a word about a block, small, and to its totals. As soon as a block is done the word is fetched, which raises what
+    the block did, and `done` is told it and the rows of all blocks that are done. Totals of neighbours are added as soon as there are two of as
+    many blocks each, as in a binary counter: at any time the driver has references to a few totals, not to all of them.
     """
     free = list(workers)
-    busy: dict[Any, Any] = {}
+    busy: dict[Any, tuple[Any, int]] = {}
     tree: list[tuple[int, Any]] = []
-    number = 0
+    number = n_done = 0
+
+    def wait() -> None:
+        nonlocal n_done
+        for word in ray.wait(list(busy), num_returns=1)[0]:
+            worker, n_rows = busy.pop(word)
+            free.append(worker)
+            n_done += n_rows
+            done(ray.get(word), n_done)
+
     for block, n_rows in _blocks(dataset, rows):
         if not free:
-            # What a worker makes may be waited for, not fetched.
-            done, _ = ray.wait(list(busy), num_returns=1, fetch_local=False)
-            free.extend(busy.pop(totals) for totals in done)
+            wait()
         worker = free.pop()
-        totals = run(worker, block, number)
-        busy[totals] = worker
+        word, totals = run(worker, block, number)
+        busy[word] = worker, n_rows
         number += n_rows
         size = 1
         while tree and tree[-1][0] == size:
             totals, size = merge(tree.pop()[1], totals), 2 * size
         tree.append((size, totals))
+    while busy:
+        wait()
     while len(tree) > 1:
         (_, right), (_, left) = tree.pop(), tree.pop()
         tree.append((0, merge(left, right)))
     if not tree:
-        return None
+        return 0, None
     # Workers live until nothing that they made can be asked for again.
     ray.wait([tree[0][1]], fetch_local=False)
-    return tree[0][1]
+    return number, tree[0][1]
 
 
 def _blocks(dataset: ray.data.Dataset, rows: int) -> Iterator[tuple[Any, int]]:
@@ -146,24 +187,27 @@ class _Worker:
         self._recorder: Any = None
         self._first: _native.First | None = None
 
-    @ray.method(num_returns=2)
-    def sums(self, block: Any, number: int, is_asked: bool) -> tuple[Any, Any]:
-        """What the model is, if that is asked, and the sums of a block whose first sentence has this number."""
+    @ray.method(num_returns=3)
+    def sums(self, block: Any, number: int, is_asked: bool) -> tuple[str, Any, Any]:
+        """The model's hash; what it is, if that is asked; and the sums of a block whose first sentence has this number."""
         recorder = self._ready()
         with recorder._from(number):
             self._run(block)
         described = recorder._described()
-        return described if is_asked else None, (_hash_of(described), *recorder._parts())
+        model_hash = _hash_of(described)
+        return model_hash, described if is_asked else None, (model_hash, *recorder._parts())
 
-    def shares(self, described: Any, summed: Any, block: Any, number: int) -> str:
-        """The share totals of the same block, under the sums of all."""
+    @ray.method(num_returns=2)
+    def shares(self, whole: list[Any], block: Any, number: int) -> tuple[None, str]:
+        """The share totals of the same block, under the sums of all: `whole` refers to what the model is and to these."""
         recorder = self._ready()
         if self._first is None:
+            described, summed = ray.get(whole)
             _compare(_hash_of(described), recorder._hash())
             self._first = _first_of(described, summed)
         with recorder._second_of(self._first, number):
             self._run(block)
-        return str(recorder._second_json())
+        return None, str(recorder._second_json())
 
     def _ready(self) -> Any:
         """The recorder; made with the first block and not with the worker, so that what is wrong with the model is an error of its own kind."""
@@ -212,11 +256,12 @@ def _hash_of(described: Any) -> str:
     return str(calls[0][1][1])
 
 
-def _compare(one: str, other: str) -> None:
+def _compare(*hashes: str) -> None:
     """Refuses blocks of two models."""
-    if one != other:
+    found = sorted(set(hashes))
+    if len(found) > 1:
         raise MergeError(
-            f"workers ran two models, {one} and {other}: what makes the model must give it the same weights in every worker, from a file or "
+            f"workers ran two models, {found[0]} and {found[1]}: what makes the model must give it the same weights in every worker, from a file or "
             "after torch.manual_seed"
         )
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,14 +33,16 @@ from torch import nn
 from . import _native
 from ._components import Path, Sums
 from ._explanation import Explanation, Kind
-from ._native import ArrayError, ExplainError
+from ._native import ArrayError, ExplainError, FileError
 from ._options import NOT_RECORDED, refuse
+from ._progress import Bar, Progress
 
 __all__ = ["Batch", "Recorder", "explain", "record"]
 
 TOLERANCE = 1e-4
 """Attention that differs by more from what its score map gives is refused."""
 
+_NO_SCORE_MAP = "Rotary, sparse and windowed attention, and generation step by step from a cache, fit no score map"
 _UNKNOWN = 2**31 - 1
 _MAP_NAMES = (
     ("q_proj", "k_proj", "v_proj"),
@@ -126,10 +129,11 @@ class _Seen:
     """How often it mapped queries and keys."""
 
     def sees_query(self, states: Tensor) -> None:
-        self.query, self.n_queries = states.detach(), self.n_queries + 1
+        # What comes first is what the module was given; keys that come after are its own, such as summaries of blocks.
+        self.query, self.n_queries = states.detach() if self.query is None else self.query, self.n_queries + 1
 
     def sees_key(self, states: Tensor) -> None:
-        self.key, self.n_keys = states.detach(), self.n_keys + 1
+        self.key, self.n_keys = states.detach() if self.key is None else self.key, self.n_keys + 1
 
     def looks_at_itself(self) -> bool:
         """Whether queries and keys are the same states: the same memory, since detached tensors are objects of their own."""
@@ -174,7 +178,14 @@ class _Attention:
         if self.biased_by is None:
             return None
         biased: Any = self.biased_by
-        return biased.compute_bias(n_queries, n_keys)[0]
+        try:
+            found = biased.compute_bias(n_queries, n_keys)[0]
+        except Exception as error:
+            # Biases of blocks and windows are asked for otherwise.
+            raise _refused_bias(self, str(error)) from error
+        if not torch.is_tensor(found) or tuple(found.shape) != (self.n_heads, n_queries, n_keys):
+            raise _refused_bias(self, f"it is {list(found.shape) if torch.is_tensor(found) else type(found).__name__}")
+        return found
 
 
 def record(
@@ -200,21 +211,30 @@ def record(
     return Recorder(model, self_attention, read, dict(sides or {}), tokenizer, keep, path, overwrite, options)
 
 
-def explain(model: nn.Module, batches: Iterable[Mapping[str, Any]], **options: Any) -> Explanation:
-    """Runs the model twice over batches of arguments, which must be the same both times, and explains its attention."""
+def explain(model: nn.Module, batches: Iterable[Mapping[str, Any]], *, progress: Progress = None, **options: Any) -> Explanation:
+    """Runs the model twice over batches of arguments, which must be the same both times, and explains its attention.
+
+    `progress` counts batches: `recording` in the first pass, `splitting` in the second.
+    """
     if isinstance(batches, Iterator):
         raise ArrayError("batches are gone through twice: give a list, a DataLoader or another iterable that starts anew")
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
-    def run() -> None:
+    def run(what: str, total: int, tell: Callable[[str, int, int], None] | None) -> int:
+        n_done = 0
         with torch.no_grad():
-            for batch in batches:
+            for n_done, batch in enumerate(batches, 1):
                 model(**{name: value.to(device) if torch.is_tensor(value) else value for name, value in batch.items()})
+                if tell is not None:
+                    tell(what, n_done, max(total, n_done) if total else 0)
+        return n_done
 
-    with record(model, **options) as recorder:
-        run()
-    with recorder.again():
-        run()
+    with Bar(progress) as tell:
+        with record(model, **options) as recorder:
+            # Not every iterable knows how many there are; after one pass that is known.
+            n_batches = run("recording", operator.length_hint(batches), tell)
+        with recorder.again():
+            run("splitting", n_batches, tell)
     return recorder.explain()
 
 
@@ -265,11 +285,18 @@ class Recorder:
         self._install()
         return self
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._remove()
-        if kind is None and self._writer is not None:
-            self._writer.finish()
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        if error is None:
+            writer.finish()
+            return
+        try:
+            writer.discard()
+        except FileError as left:
+            error.add_note(f"the recording that was begun is still there: {left}")
 
     @contextmanager
     def again(self, components: Sums | None = None) -> Iterator[Recorder]:
@@ -361,8 +388,7 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        for attention in self._attentions:
-            attention.seen = _Seen()
+        self._forget()
         for config, kernel in self._before:
             config._attn_implementation = kernel
         self._before.clear()
@@ -415,12 +441,16 @@ class Recorder:
             self._handles.append(attention.output.register_forward_pre_hook(see_context))
         self._handles.append(attention.module.register_forward_hook(see_weights))
 
-    def _begin(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        self._arguments = dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
-        self._arguments.update(self._arguments.pop("kwargs", {}))
-        self._decoder_ids = None
+    def _forget(self) -> None:
+        """Lets go of every tensor of the call at hand."""
         for attention in self._attentions:
             attention.seen = _Seen()
+        self._arguments, self._decoder_ids = {}, None
+
+    def _begin(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self._forget()
+        self._arguments = dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
+        self._arguments.update(self._arguments.pop("kwargs", {}))
 
     def _see_decoder(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._decoder_ids = kwargs.get("input_ids", args[0] if args else None)
@@ -428,9 +458,7 @@ class Recorder:
     def _end(self, module: nn.Module, args: Any, made: Any) -> None:
         with torch.no_grad():
             self._take(made)
-        for attention in self._attentions:
-            attention.seen = _Seen()
-        self._arguments = {}
+        self._forget()
 
     # One call of the model.
 
@@ -552,7 +580,7 @@ class Recorder:
         digest = hashlib.sha256()
         for name, tensor in (*self._model.named_parameters(), *self._model.named_buffers()):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()[:16]
 
     def _gathered(self, batch: Batch, sides: Mapping[str, _Side], made: Any) -> dict[str, Any]:
@@ -580,7 +608,7 @@ class Recorder:
                 wanted = wanted.clamp(min=0)
                 labels = _tokens(wanted)
                 losses = -target.gather(logits).float().log_softmax(-1).gather(-1, wanted.unsqueeze(-1)).squeeze(-1)
-                loss = ((losses * steps).sum(1) / steps.sum(1)).double().cpu().numpy()
+                loss = ((losses * steps).sum(1) / steps.sum(1)).cpu().double().numpy()
         return {
             "first": self._n_again if self._pass is not None else self._n_first,
             "source": _tokens(source.gather(batch.source)),
@@ -731,8 +759,13 @@ def _refused(attention: _Attention, difference: float) -> ExplainError:
         )
     return ExplainError(
         f"module `{attention.name}` ({type(attention.module).__name__}) attends otherwise than by a softmax of products of its query and key maps: "
-        f"computed again from these its attention differs by {difference:.2g}, more than {TOLERANCE:g}. Rotary, sparse and windowed attention, and "
-        "generation step by step from a cache, fit no score map"
+        f"computed again from these its attention differs by {difference:.2g}, more than {TOLERANCE:g}. {_NO_SCORE_MAP}"
+    )
+
+
+def _refused_bias(attention: _Attention, why: str) -> ExplainError:
+    return ExplainError(
+        f"module `{attention.name}` ({type(attention.module).__name__}) adds to its scores what is no bias of a query and a key ({why}). {_NO_SCORE_MAP}"
     )
 
 
@@ -740,9 +773,14 @@ def _difference(attention: _Attention, sides: Mapping[str, _Side]) -> float:
     """The largest difference of the attention computed again: of weights where the module returned them, else of what it summed, over the
     largest of what it could sum."""
     seen = attention.seen
-    if max(seen.n_queries, seen.n_keys) > 1:
+    if seen.n_queries != seen.n_keys:
         raise ExplainError(
-            f"module `{attention.name}` ran {max(seen.n_queries, seen.n_keys)} times in one call of the model: layers that share one attention "
+            f"module `{attention.name}` ({type(attention.module).__name__}) maps queries {seen.n_queries} times and keys {seen.n_keys} times in one "
+            f"call of the model, so that there is no one key for each token. {_NO_SCORE_MAP}"
+        )
+    if seen.n_queries > 1:
+        raise ExplainError(
+            f"module `{attention.name}` ran {seen.n_queries} times in one call of the model: layers that share one attention "
             "are not told apart yet"
         )
     query_side = sides["source" if attention.kind == "encoder-self" else "target"]
@@ -753,19 +791,19 @@ def _difference(attention: _Attention, sides: Mapping[str, _Side]) -> float:
             f"module `{attention.name}` saw {tuple(seen.query.shape[:2])} queries and {tuple(seen.key.shape[:2])} keys, but there are "
             f"{tuple(query_side.mask.shape)} and {tuple(key_side.mask.shape)} tokens: run the model on whole sentences, not step by step"
         )
-    device = seen.query.device
     # Whatever the model computes in, the comparison is not what should round.
-    projected = [
-        nn.functional.linear(states.double(), weight.double(), None if bias is None else bias.double())
+    projected: list[Tensor] = [
+        nn.functional.linear(_precise(states), _precise(weight), None if bias is None else _precise(bias))
         for states, (weight, bias) in zip((seen.query, seen.key, seen.key), attention.maps(), strict=True)
     ]
     if projected[0].shape[-1] != projected[1].shape[-1]:
         raise ExplainError(f"module `{attention.name}` has fewer maps of keys than of queries: heads that share keys are not explained yet")
+    device = projected[0].device
     query, key, value = (x.unflatten(-1, (attention.n_heads, -1)).transpose(1, 2) for x in projected)
     scores = query @ key.transpose(-1, -2) * attention.scale
     bias = attention.bias(scores.shape[-2], scores.shape[-1])
     if bias is not None:
-        scores = scores + bias.double()
+        scores = scores + _precise(bias)
     visible = key_side.mask.to(device)[:, None, None, :]
     if attention.causal:
         visible = visible & torch.ones(scores.shape[-2:], dtype=torch.bool, device=device).tril()
@@ -773,19 +811,24 @@ def _difference(attention: _Attention, sides: Mapping[str, _Side]) -> float:
     weights = scores.masked_fill(~visible, -1e30).softmax(-1)
     asks = query_side.mask.to(device)
     if seen.weights is not None:
-        gap = (weights - seen.weights.double()).abs().amax((1, 3))
+        gap = (weights - _precise(seen.weights)).abs().amax((1, 3))
         return float(gap[asks].max())
     context = (weights @ value).transpose(1, 2).flatten(2)
     largest = value.transpose(1, 2)[key_side.mask.to(device)].abs().max()
     if attention.query is None:
         module: Any = attention.module
-        context = nn.functional.linear(context, module.out_proj.weight.double())
+        context = nn.functional.linear(context, _precise(module.out_proj.weight))
         largest = context[asks].abs().max()
-        context = context if module.out_proj.bias is None else context + module.out_proj.bias.double()
+        context = context if module.out_proj.bias is None else context + _precise(module.out_proj.bias)
     if seen.context is None or seen.context.shape != context.shape:
         raise ExplainError(f"module `{attention.name}` shows neither its attention nor what it summed: nothing can be held against it")
-    gap = (context - seen.context.double()).abs().amax(2)[asks].max()
+    gap = (context - _precise(seen.context)).abs().amax(2)[asks].max()
     return float(gap / largest) if largest > 0 else float(gap)
+
+
+def _precise(tensor: Tensor) -> Tensor:
+    """In double precision: on the CPU where the device has none, as Apple's GPUs."""
+    return (tensor.cpu() if tensor.device.type == "mps" else tensor).double()
 
 
 def _by_distance(attention: _Attention, head: int) -> tuple[int, list[float]] | None:
@@ -800,7 +843,7 @@ def _by_distance(attention: _Attention, head: int) -> tuple[int, list[float]] | 
 
 
 def _is_distribution(weights: Tensor) -> bool:
-    sums = weights.detach().double().sum(-1)
+    sums = _precise(weights.detach()).sum(-1)
     return bool((sums - 1.0).abs().max() < 1e-2) and bool(weights.min() >= 0)
 
 

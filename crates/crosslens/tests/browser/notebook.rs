@@ -3,12 +3,20 @@
 use super::chromium::Browser;
 use super::pages::one_head;
 
-/// As the Python package writes it: `crosslens-py/python/crosslens/_explanation.py`.
+/// What writes the frame.
+const PACKAGE: &str = include_str!("../../../crosslens-py/python/crosslens/_explanation.py");
+const STYLE: &str = "width: 100%; height: 720px; border: 1px solid #ccc";
+
+/// A notebook with the frame in it, as the Python package writes it.
 fn framed(page: &str) -> String {
-    let text = page.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;");
-    format!(
-        "<!doctype html><meta charset=\"utf-8\"><title>notebook</title><link rel=\"icon\" href=\"data:,\"><iframe srcdoc=\"{text}\" sandbox=\"allow-scripts allow-downloads\" style=\"width: 100%; height: 800px; border: 0\" title=\"Crosslens\"></iframe>"
-    )
+    let markup = |page: &str, style: &str| {
+        format!("<iframe srcdoc=\"{page}\" sandbox=\"allow-scripts allow-downloads\" style=\"{style}\" title=\"Crosslens\"></iframe>")
+    };
+    let is_the_package_s = PACKAGE.contains(&markup("{page}", "{style}")) && PACKAGE.contains(&format!("style = \"{STYLE}\""));
+    assert!(is_the_package_s, "the package writes another frame than this test opens");
+    let text = page.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#x27;");
+    let head = "<!doctype html><meta charset=\"utf-8\"><title>notebook</title><link rel=\"icon\" href=\"data:,\">";
+    format!("{head}{}", markup(&text, STYLE))
 }
 
 #[test]
