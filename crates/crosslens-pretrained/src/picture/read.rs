@@ -16,7 +16,7 @@ use super::jpeg::{self, Fault};
 
 /// The longest side that is read.
 const MAX_SIDE: u32 = 16_384;
-/// The most pixels that are read: those of the finest cameras.
+/// The most pixels that are read: those of most cameras, and many more than any model looks at.
 const MAX_PIXELS: u64 = 64_000_000;
 /// The most memory a decoded picture may take: of four channels of a byte. Deeper ones may have fewer pixels.
 const MAX_DECODED_BYTES: u64 = 4 * MAX_PIXELS;
@@ -29,8 +29,9 @@ const MAX_FILE_BYTES: u64 = 200 << 20;
 /// same, palettes are looked up, inks (CMYK) become light. Transparency is dropped, not laid over a colour. Of 16 bits the high 8 are kept,
 /// but grey of 16 bits is cut off at 255, as Pillow does. Of moving pictures the first frame is taken.
 ///
-/// Reading takes, beside the file, 4 bytes a pixel of a PNG of 8 bits, 256 MB at most, and 6 where it is turned by a quarter. Formats that
-/// are decoded as a whole, a progressive JPEG for instance, take more: up to 16 bytes a pixel, 1 GB at most.
+/// Reading takes, beside the file, 4 bytes a pixel of a PNG of 8 bits, 256 MB at most, and 6 where a picture is turned by a quarter: both
+/// are measured. Formats that are decoded as a whole take more, which is not measured: by what their decoders allocate about 12 bytes a
+/// pixel, 8 for the coefficients of a progressive JPEG of four inks, or three forms of a moving WebP.
 ///
 /// The orientation that cameras note in EXIF is applied; notes that cannot be read say nothing.
 #[derive(Clone, PartialEq, Eq)]

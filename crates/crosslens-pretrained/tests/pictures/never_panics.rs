@@ -8,7 +8,7 @@ use proptest::sample::{Index, select};
 use crate::allocation::most_held;
 use crate::fixtures::{bytes, names, processor_in};
 
-/// 64 million pixels, 16 bytes each: decoders of whole pictures keep several forms of them.
+/// 64 million pixels of 16 bytes: decoders of whole pictures keep several forms of them, and some room is left.
 const MAX_BYTES: usize = 16 * 64_000_000;
 
 fn check(file: &[u8]) -> Result<(), TestCaseError> {
