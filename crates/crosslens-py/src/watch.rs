@@ -58,9 +58,9 @@ pub(crate) fn watched<T: Send>(
         };
         catch_unwind(AssertUnwindSafe(|| work(&mut tell)))
     });
-    done.or_else(|payload| match payload.downcast::<Stopped>() {
-        Ok(stopped) => Err(stopped.0),
-        Err(panic) => Err(Failure::mistake(&*panic).into()),
+    done.map_err(|payload| match payload.downcast::<Stopped>() {
+        Ok(stopped) => stopped.0,
+        Err(panic) => Failure::mistake(&*panic).into(),
     })
 }
 
@@ -97,7 +97,7 @@ mod tests {
             let watched: PyResult<()> = watched(py, None, |_| panic!("{} of six", "seven"));
             says_it_is_ours(py, &watched.expect_err("it panics"));
             let detached: Result<(), Failure> = detached(py, || panic!("seven of six"));
-            says_it_is_ours(py, &PyErr::from(detached.err().expect("it panics")));
+            says_it_is_ours(py, &PyErr::from(detached.expect_err("it panics")));
         });
     }
 }

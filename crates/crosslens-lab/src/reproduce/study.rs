@@ -132,12 +132,15 @@ impl Study {
     ) -> Result<(Self, StudySamples), StudyError> {
         let &StudyOptions { n_sentences, n_causal, n_threads } = options;
         let sentences = Sentences::Task { seed: FRESH, n_samples: n_sentences };
+        let subject = model.subject(n_threads).map_err(ExplainError::Threads)?;
+        let has_terms = subject.description().sites.iter().any(|site| !site.map.is_additive());
+        let without_input = || WITHOUT_INPUT.parse().expect("terms by their names");
         // As the floors were measured: a decoder that is changed reads what it wrote itself, and its mistakes add up.
         let full = Options {
             samples: n_sentences as usize,
             causal: n_causal,
             rerun: Rerun::Free,
-            subsets: vec![WITHOUT_INPUT.parse().expect("terms by their names")],
+            subsets: has_terms.then(without_input).into_iter().collect(),
             geometry: true,
             n_threads,
             ..Options::default()
@@ -145,7 +148,6 @@ impl Study {
         let mut explained = model.explain(&sentences, None, &full, Some(model.config.seed), progress)?;
         let plain = Options { estimator: Estimator::Joint, causal: 0, samples: 0, n_threads, ..Options::default() };
         let joint = model.explain(&sentences, None, &plain, None, progress)?.report;
-        let subject = model.subject(n_threads).map_err(ExplainError::Threads)?;
         let looks = Looks::of(subject.description(), &explained.samples);
         let is_several = subject.description().sites.len() > 1;
         let together = if is_several { Together::of(&subject, &explained.samples, n_causal as usize)? } else { None };

@@ -227,7 +227,7 @@ fn codes_tell_black_patches_from_white_ones() {
     succeed(folder.path(), &explain);
     let report: Value = serde_json::from_slice(&std::fs::read(at("report.json")).expect("a report")).expect("JSON");
     assert_eq!(report["corpus"]["codes"], json!({ "of": "patches", "asked": 2, "found": 2, "seed": 0 }));
-    let is_white = |sample: usize, step: usize| ((step - 1) / COLUMNS < ROWS / 2) == (sample % 2 == 0);
+    let is_white = |sample: usize, step: usize| ((step - 1) / COLUMNS < ROWS / 2) == (sample.is_multiple_of(2));
 
     let file = std::fs::read(at("report.samples.safetensors")).expect("sentences");
     let samples = SafeTensors::deserialize(&file).expect("arrays");
