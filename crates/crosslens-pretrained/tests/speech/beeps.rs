@@ -104,9 +104,11 @@ fn assert_all_is_heard(said: &[Option<Token>]) {
 /// word in common. The same from 35 to 52: the second one and the third have none either.
 #[test]
 fn a_pause_over_an_overlap_loses_nothing() {
-    for pauses in [vec![19..30], vec![35..52], vec![19..30, 35..52], vec![15..75]] {
-        let seconds = count_to(94).into_iter().enumerate();
-        let said: Vec<_> = seconds.map(|(second, word)| word.filter(|_| !pauses.iter().any(|pause| pause.contains(&second)))).collect();
+    for pauses in [[19..30, 0..0], [0..0, 35..52], [19..30, 35..52], [15..75, 0..0]] {
+        let mut said = count_to(94);
+        for pause in pauses {
+            said[pause].fill(None);
+        }
         assert_all_is_heard(&said);
     }
 }
