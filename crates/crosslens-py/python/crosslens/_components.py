@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from . import _native
 from ._arrays import ArrayLike, Counts, Doubles, Tokens, counts, floats, tokens, view
 from ._native import ArrayError
@@ -52,6 +50,8 @@ class Fit:
 
     def input_of(self, token: ArrayLike) -> Doubles:
         """The input part of each token, `[…, d]`; zero for one never seen."""
+        import numpy as np
+
         asked = view(token, "token")
         if self.tokens.size == 0:
             return np.zeros((*asked.shape, self.input.shape[1]))
@@ -61,6 +61,8 @@ class Fit:
 
     def residual(self, states: ArrayLike, tokens: ArrayLike) -> Doubles:
         """What neither step nor token explains of states `[…, step, d]` with tokens `[…, step]`."""
+        import numpy as np
+
         found, of = view(states, "states"), view(tokens, "tokens")
         d = self.temporal.shape[1]
         if found.ndim < 2 or found.shape[-1] != d or found.dtype.kind not in "fiu":
@@ -96,6 +98,8 @@ class Components:
         Of each sentence the first `lengths` steps count, all where that is not given. `float32` without gaps is read where it lies, from
         NumPy and, through DLPack, from torch or JAX on the CPU; Python runs on meanwhile.
         """
+        import numpy as np
+
         found = floats(states, "states", 3)
         if lengths is None:
             lengths = np.full(found.shape[0], found.shape[1], dtype=np.uint64)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import html
 import json
-import tempfile
-import webbrowser
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple, TypeAlias
-
-import numpy as np
 
 from . import _native
 from ._arrays import Doubles, Floats
@@ -144,12 +140,16 @@ class Explanation:
 
         An additive score has six parts and no pairs: `[head, side, part]`, the query's side first.
         """
+        import numpy as np
+
         layers: list[Doubles] = []
         for sites in self._layers(kind):
             layers.append(np.stack([self._share(self.report["sites"][site], measure) for site in sites]))
         return tuple(layers)
 
     def _share(self, site: dict[str, Any], measure: str) -> Doubles:
+        import numpy as np
+
         shares = site["shares"]
         additive = site["map"] == "additive"
         if shares is None:
@@ -220,6 +220,8 @@ class Explanation:
         return [sorted(layers[layer], key=by_head) for layer in sorted(layers)]
 
     def _padded(self, sites: list[int], what: int) -> Floats:
+        import numpy as np
+
         matrices = [[self._native.matrices(sample, site) for site in sites] for sample in range(self.n_samples)]
         shapes = [heads[0][0].shape for heads in matrices]
         n_queries, n_keys = (max((shape[axis] for shape in shapes), default=0) for axis in (0, 1))
@@ -275,6 +277,9 @@ class Explanation:
 
     def show(self, path: Path | None = None) -> None:
         """Shows it in the notebook cell, or in a browser; the page is written to `path`, or else to a temporary file."""
+        import tempfile
+        import webbrowser
+
         if path is None and in_notebook():
             from IPython.display import display
 
@@ -305,6 +310,8 @@ class Explanation:
         return Explanation(self._native.merged(other._native))
 
     def __reduce__(self) -> tuple[object, tuple[bytes, bytes]]:
+        import tempfile
+
         with tempfile.TemporaryDirectory() as folder:
             path = FilePath(folder) / "report.json"
             self.save(path)
@@ -328,6 +335,8 @@ def _pieces(found: Any, additive: bool) -> list[tuple[str | None, str | None, fl
 
 
 def _from_bytes(report: bytes, samples: bytes) -> Explanation:
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         path = FilePath(folder) / "report.json"
         path.write_bytes(report)
