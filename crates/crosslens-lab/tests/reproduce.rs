@@ -128,6 +128,7 @@ const GATE_ALONE: &[(&str, &str)] = &[
     ("time-from-positions", "random weights follow their positions, and have few words right without them"),
     ("exact", "arithmetic, whatever was learnt"),
     ("softmax-ignores", "constants are in any score"),
+    ("top-share-misleads", "constants are in any score, and the shares of random weights move most without them"),
     ("shares-prove-nothing", "about random weights"),
     ("joint-fit", "steps and tokens go together in the sentences themselves"),
     ("joint-fit-text", "steps and tokens go together in the sentences themselves"),

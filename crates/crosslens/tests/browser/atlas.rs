@@ -145,7 +145,7 @@ fn one_head_needs_no_atlas() {
     assert_eq!(browser.eval("document.querySelector('[data-view=atlas]') === null && document.getElementById('head-next') === null"), true);
     // Its verdict in words.
     let verdict = &explained.report.sites[0].verdict;
-    let shown = browser.text("document.querySelector('.verdict').textContent").to_lowercase();
+    let shown = browser.text("document.querySelector('.verdict').textContent").to_lowercase().replace('\u{a0}', " ");
     assert!(shown.contains(&verdict.label.to_lowercase()) && shown.contains(&verdict.text.to_lowercase()), "{shown}");
     browser.was_quiet();
 }

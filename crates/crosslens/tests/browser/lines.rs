@@ -104,6 +104,7 @@ fn the_words_that_a_decoder_reads_are_shaded_by_how_much_it_looks_at_them() {
     browser.window(1280, 1000, "light");
     browser.open(&page, &format!("#view=head&sample=1&site={site}&pin=6,2"));
     let line = "[...document.querySelectorAll('.sentence-line')].find((it) => it.firstChild.textContent === 'read')";
+    browser.wait("document.getAnimations().length === 0");
     let seen = browser.eval(&format!(
         "[...{line}.querySelectorAll('bdi')].map((it) => [it.textContent, getComputedStyle(it).backgroundColor.match(/\\d+/g).map(Number)])"
     ));

@@ -15,10 +15,11 @@ pub(super) const DIAGONAL_AED: Claim = Claim {
     networks: &["copy-aed"],
     is_quick: true,
     measure: |evidence| {
-        let diagonal =
-            evidence.head("copy-aed").0.and_then(|site| site.diagonal.as_ref()).filter(|diagonal| diagonal.direction == "forward");
+        let diagonal = evidence.head("copy-aed").0.and_then(|site| site.diagonal.as_ref());
+        // Of attention that runs the other way round no step counts.
+        let share = diagonal.map_or(f64::NAN, |diagonal| if diagonal.direction == "forward" { diagonal.share } else { 0.0 });
         vec![
-            Check::at_least("content steps at one offset", diagonal.map_or(f64::NAN, |diagonal| diagonal.share), 0.90),
+            Check::at_least("content steps at one offset", share, 0.90),
             Check::reported("that offset", diagonal.map_or(f64::NAN, |diagonal| diagonal.offset as f64)),
             Check::at_most("words right with uniform attention", evidence.head("copy-aed").words("uniform"), 0.65).causal(),
         ]
