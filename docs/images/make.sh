@@ -1,11 +1,10 @@
 #!/bin/sh
 # Makes the pictures of README.md and docs/tutorial.md, in the order of the pages. Run from the root of the repository after
-# `cargo build --release`; about five minutes on two cores. Folders are made below $WORK.
+# `cargo build --release`; about twelve minutes on two cores. Folders are made below $WORK.
 #
 #   CROSSLENS=target/release/crosslens CHROMIUM=chromium WORK=/tmp/pictures sh docs/images/make.sh
 #
-# atlas.png is made where E2K names the folder of a public package's weights and WORDS a file of English words, one a line:
-# docs/import.md says how to come by them. Pictures are kept as Chromium writes them: a palette makes colours of a legend the same.
+# Pictures are kept as Chromium writes them: a palette makes colours of a legend the same.
 set -eu
 CROSSLENS=$(realpath "${CROSSLENS:-target/release/crosslens}")
 CHROMIUM=${CHROMIUM:-${CROSSLENS_CHROMIUM:-chromium}}
@@ -74,11 +73,10 @@ trap - EXIT
 "$CROSSLENS" figure runs/self atlas -o "$IMAGES/tutorial-self-atlas.svg"
 # 9
 "$CROSSLENS" reproduce --quick
-shot "$PAGES/crosslens-reproduction/reproduce.html#view=claims" 1280 1400 "$IMAGES/tutorial-claims.png"
+shot "$PAGES/crosslens-reproduction/reproduce.html#view=claims" 1280 1000 "$IMAGES/tutorial-claims.png"
 
-# README.md: the heads of a public package's network
-if [ -n "${E2K:-}" ]; then
-  "$CROSSLENS" heads "$E2K/model-c2k.safetensors" --corpus "$WORDS" --causal-samples 500 --save e2k.json
-  "$CROSSLENS" report e2k.json -o e2k.html
-  shot "$PAGES/e2k.html#view=atlas" 1280 560 "$IMAGES/atlas.png"
-fi
+# README.md: all heads of a small Transformer
+"$CROSSLENS" train translation --arch transformer --out runs/grammar
+"$CROSSLENS" heads runs/grammar --self-attention --save grammar.json
+"$CROSSLENS" report grammar.json -o grammar.html
+shot "$PAGES/grammar.html#view=atlas" 1280 900 "$IMAGES/atlas.png"
