@@ -12,7 +12,7 @@ use crate::Limits;
 use crate::api::JobRequest;
 use crate::library::{Library, ServedReport, Source};
 use crate::reply::Refusal;
-use crate::status::Status;
+use crate::status::{Status, cancel};
 
 /// Jobs that are remembered; of more the oldest that have ended are forgotten.
 const REMEMBERED: usize = 200;
@@ -42,15 +42,7 @@ impl Job {
     }
 
     pub(crate) fn cancel(&self) {
-        self.stop.set();
-        // One that runs says so itself as soon as it notices.
-        self.status.send_if_modified(|status| {
-            let is_waiting = *status == Status::Waiting;
-            if is_waiting {
-                *status = Status::Cancelled;
-            }
-            is_waiting
-        });
+        cancel(&self.stop, &self.status);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::Limits;
 use crate::reply::Refusal;
-use crate::status::Status;
+use crate::status::{Status, cancel};
 
 /// How models are explained once they are opened.
 #[derive(Clone, Debug)]
@@ -134,15 +134,7 @@ impl Model {
 
     /// Breaks its explanation off; one that is there stays.
     pub(crate) fn cancel(&self) {
-        self.stop.set();
-        // One that runs says so itself as soon as it notices.
-        self.status.send_if_modified(|status| {
-            let is_waiting = *status == Status::Waiting;
-            if is_waiting {
-                *status = Status::Cancelled;
-            }
-            is_waiting
-        });
+        cancel(&self.stop, &self.status);
     }
 
     /// How far its explanation is, now and later.

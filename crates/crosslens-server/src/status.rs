@@ -1,6 +1,6 @@
 //! How long work stands, and how that is told to whoever watches.
 
-use crosslens_lab::analysis::explain::{Phase, Progress};
+use crosslens_lab::analysis::explain::{Phase, Progress, Stop};
 use hyper::body::Bytes;
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
@@ -42,6 +42,18 @@ impl Status {
         let data = serde_json::to_string(self).unwrap_or_default();
         format!("event: {name}\ndata: {data}\n\n").into()
     }
+}
+
+/// Breaks an explanation off: one that waits is cancelled at once, one that runs says so itself as soon as it notices.
+pub(crate) fn cancel(stop: &Stop, status: &watch::Sender<Status>) {
+    stop.set();
+    status.send_if_modified(|status| {
+        let is_waiting = *status == Status::Waiting;
+        if is_waiting {
+            *status = Status::Cancelled;
+        }
+        is_waiting
+    });
 }
 
 /// Sends how something stands, now and whenever that changes, until it has ended, nobody listens or the server stops.
