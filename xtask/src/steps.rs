@@ -1,8 +1,9 @@
 //! What `cargo xtask test` and `cargo xtask check` do, step by step, and what each step proves.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::args::TestOptions;
 use crate::cargo::CargoCall;
@@ -38,6 +39,7 @@ pub(crate) struct Step {
 pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
     let workspace = Rc::new(Workspace::load()?);
     Ok(vec![
+        room(&workspace),
         format(&workspace, options.offline),
         lints(&workspace, options.offline),
         without_pictures(&workspace, options.offline),
@@ -86,6 +88,23 @@ fn without_pictures(workspace: &Rc<Workspace>, offline: bool) -> Step {
 fn browser(workspace: &Rc<Workspace>, offline: bool) -> Step {
     own_step("browser", workspace, "apt-get install chromium firefox-esr fonts-droid-fallback", move |_| {
         Ok(Chromium::ensure(offline)?.map_or(Outcome::Passed, Outcome::Skipped))
+    })
+}
+
+/// Gigabytes that all tests, lints and the Python package take in the target folder.
+const ROOM_GIGABYTES: f64 = 10.0;
+
+/// Refuses to begin where the linker would die of a full disk half an hour later.
+fn room(workspace: &Rc<Workspace>) -> Step {
+    own_step("room", workspace, "df -h target", |workspace| {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.root.join("target"), PathBuf::from);
+        match tools::free_gigabytes(&target) {
+            Some(free) if free < ROOM_GIGABYTES && !target.join("debug").exists() => bail!(
+                "the tests take some {ROOM_GIGABYTES:.0} GB in `{}`, where {free:.1} are free: make room, or name another folder in CARGO_TARGET_DIR",
+                target.display()
+            ),
+            _ => Ok(Outcome::Passed),
+        }
     })
 }
 

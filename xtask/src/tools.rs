@@ -1,5 +1,6 @@
 //! The tools beside the compiler: which are there, and how a missing one is got.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
@@ -126,9 +127,22 @@ impl Beside {
 }
 
 /// Whether a program can be started.
-fn works(program: &str) -> bool {
+pub(crate) fn works(program: &str) -> bool {
     let mut version = Command::new(program);
     version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Gigabytes that are free where `folder` will be; `None` where the system does not tell.
+pub(crate) fn free_gigabytes(folder: &Path) -> Option<f64> {
+    let there = folder.ancestors().find(|folder| folder.exists())?;
+    let output = Command::new("df").arg("-Pk").arg(there).stderr(Stdio::null()).output().ok()?;
+    parse_free(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The fourth column of the second line of `df -Pk`, which counts kilobytes.
+fn parse_free(table: &str) -> Option<f64> {
+    let kilobytes: f64 = table.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    Some(kilobytes * 1024.0 / 1e9)
 }
 
 fn prints_something(program: &str, argument: &str) -> bool {
@@ -153,4 +167,16 @@ pub(crate) fn has_nextest() -> bool {
 /// cargo-deny takes minutes to build, so it is used where it is and never installed.
 pub(crate) fn has_deny() -> bool {
     CargoCall::new("deny --version").works()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_room_is_read_from_the_table_of_df() {
+        let table = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 250000000 10000000 80000000 13% /\n";
+        assert_eq!(parse_free(table), Some(81.92));
+        assert_eq!(parse_free("df: no such file\n"), None);
+    }
 }

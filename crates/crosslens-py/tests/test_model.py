@@ -388,10 +388,9 @@ def test_ctrl_c_stops_all_other_work_too(what: str, run: Path, tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "stopped\n"
     if what == "record":
-        # What was begun is no recording, and gives way to one.
-        with pytest.raises(crosslens.OpenError):
-            crosslens.load(tmp_path / "recording")
-        recording = crosslens.load(run).record(tmp_path / "recording", n_sentences=3, overwrite=True, progress=False)
+        # What was begun is taken away.
+        assert not (tmp_path / "recording").exists()
+        recording = crosslens.load(run).record(tmp_path / "recording", n_sentences=3, progress=False)
         assert recording.kind == "recording"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,16 +134,26 @@ def test_a_block_that_fails_ends_the_pass_at_once(folder: Path, tmp_path: Path) 
     make, arguments = crosslens.ray._from_folder(str(folder))
     first = rows()[0]["source"]
 
+    run, reached = tmp_path / "run", tmp_path / "reached"
+    run.mkdir()
+
     def without_a_token(columns: Any) -> Any:
-        (tmp_path / str(abs(hash(columns["source"][0])))).touch()
+        (run / str(abs(hash(columns["source"][0])))).touch()
         batch = arguments(columns)
         if first in columns["source"]:
             batch["attention_mask"][0] = 0
+            reached.touch()
+            return batch
+        # Workers start in any order: the others wait until the first block is reached, and are slow enough to be stopped.
+        until = time.monotonic() + 30
+        while not reached.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.3)
         return batch
 
     with pytest.raises(crosslens.ArrayError, match="without a token"):
         crosslens.ray.explain(make, ray.data.from_items(rows()), arguments=without_a_token, rows=1, workers=2)
-    assert len(list(tmp_path.iterdir())) < N // 2, "blocks after it were not run for nothing"
+    assert len(list(run.iterdir())) < N // 2, "blocks after it were not run for nothing"
 
 
 def test_progress_is_told_in_rows(folder: Path) -> None:

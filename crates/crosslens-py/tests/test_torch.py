@@ -17,6 +17,7 @@ import torch_models as made
 
 import crosslens
 import crosslens.torch
+from crosslens._torch_tensors import precise
 
 pytestmark = pytest.mark.heavy
 N = 40
@@ -253,7 +254,7 @@ def test_a_device_without_double_precision_is_left_for_the_cpu() -> None:
         def double(self) -> torch.Tensor:
             raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64")
 
-    assert crosslens.torch._precise(OfApple()).dtype == crosslens.torch._precise(torch.ones(2)).dtype == torch.float64
+    assert precise(OfApple()).dtype == precise(torch.ones(2)).dtype == torch.float64
 
 
 @pytest.mark.parametrize("is_given", [True, False])

@@ -246,7 +246,7 @@ class Explanation:
             additive = site["map"] == "additive"
             tables = site["shares"]["parts"] if additive else site["shares"]
             for measure, found in tables.items():
-                if measure in ("position_bias", "query_mean", "parts"):
+                if measure in ("position_bias", "position_bias_top", "query_mean", "parts"):
                     continue
                 for query, key, share in _pieces(found, additive):
                     row = (site["kind"], site["layer"], site["head"], head.label, measure, query, key, share)
