@@ -39,7 +39,7 @@ pub use part::Part;
 pub use recordable::{Answer, AttentionRow, Fed, Intervene, Probe, RecordError, Recordable, Untouched};
 pub use recorded::{Consumed, Description, Readout, Recorded, Side, Stream, Words};
 pub use recording::{Existing, Recording, RecordingError, RecordingWriter, SHARD_BYTES, is_recording};
-pub use shares::{AverageAttention, Closeness, ClosenessTally, Diagonal, Offsets, ShareTally, TopShares};
+pub use shares::{AverageAttention, Closeness, ClosenessTally, Diagonal, Offsets, ShareTally, TopShare, TopShares};
 pub use site::{GridBias, Linear, PositionBias, RelativeBias, ScoreMap, Site, SiteKind, Visible};
 pub use split::{Breakdown, N_PARTS, N_TERMS, SiteSplit, SplitError, Subset};
 pub use stats::{MAX_STATES, Mismatch, Stats, StatsError, StreamSums};

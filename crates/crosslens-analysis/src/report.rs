@@ -331,6 +331,9 @@ pub struct SharesReport {
     pub parts: BTreeMap<String, Sides<[f64; 3]>>,
     /// Centred share of the bias of positions.
     pub position_bias: f64,
+    /// Its shares at the highest scores by measure, which add up to 1 with those of the tables; empty where there is no such bias.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub position_bias_top: BTreeMap<String, f64>,
     /// Of the centred shares of the query's temporal part what comes from its mean: by part of the key, or one number for additive maps,
     /// which know no pairs of parts.
     pub query_mean: Vec<f64>,
@@ -426,6 +429,9 @@ pub struct Intervals {
     /// By measure, then piece: low and high.
     #[serde(flatten)]
     pub shares: BTreeMap<String, Vec<[f64; 2]>>,
+    /// Of the bias of positions at the highest scores, by measure.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub position_bias_top: BTreeMap<String, [f64; 2]>,
     /// By rebuilt attention: total variation, divergence, argmax.
     pub rebuilt: BTreeMap<String, [[f64; 2]; 3]>,
 }

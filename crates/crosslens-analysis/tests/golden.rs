@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::{
     AverageAttention, Breakdown, ClosenessTally, Components, Consumed, Description, Estimator, Linear, Part, Recorded, RelativeBias,
-    ScoreMap, ShareTally, Shrinkage, Side, Site, SiteKind, SiteSplit, Stream, Subset, Sums, Token, Visible, WordVariance, Words,
+    ScoreMap, ShareTally, Shrinkage, Side, Site, SiteKind, SiteSplit, Stream, Subset, Sums, Token, TopShare, Visible, WordVariance, Words,
 };
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
@@ -274,18 +274,20 @@ fn terms_and_shares_are_those_of_the_definitions() {
             if case.has("position_bias") {
                 case.compare("position_bias", &bias);
             }
+            // Ten numbers, the last of the bias, where there is one.
+            let with_bias = |top: &TopShare| top.pieces.iter().copied().chain(case.has("position_bias").then_some(top.bias)).collect::<Vec<_>>();
             let top = total.top();
             case.compare(&format!("shares.{name}.centred"), &total.centred());
             case.compare(&format!("shares.{name}.centred_position_bias"), &[total.centred_bias()]);
             case.compare(&format!("shares.{name}.query_mean"), &total.query_mean());
-            case.compare(&format!("shares.{name}.top1"), &top[0].absolute);
-            case.compare(&format!("shares.{name}.top1_signed"), &top[0].signed);
-            case.compare(&format!("shares.{name}.top1_centred"), &top[0].centred);
-            case.compare(&format!("shares.{name}.top3"), &top[1].absolute);
-            case.compare(&format!("shares.{name}.top3_centred"), &top[1].centred);
+            case.compare(&format!("shares.{name}.top1"), &with_bias(&top[0].absolute));
+            case.compare(&format!("shares.{name}.top1_signed"), &with_bias(&top[0].signed));
+            case.compare(&format!("shares.{name}.top1_centred"), &with_bias(&top[0].centred));
+            case.compare(&format!("shares.{name}.top3"), &with_bias(&top[1].absolute));
+            case.compare(&format!("shares.{name}.top3_centred"), &with_bias(&top[1].centred));
             let centred: Vec<f64> = by_step.iter().flat_map(ShareTally::centred).collect();
             case.compare(&format!("by_step.{name}.centred"), &centred);
-            let top: Vec<f64> = by_step.iter().flat_map(|step| step.top()[0].absolute.clone()).collect();
+            let top: Vec<f64> = by_step.iter().flat_map(|step| with_bias(&step.top()[0].absolute)).collect();
             case.compare(&format!("by_step.{name}.top1"), &top);
         }
     }

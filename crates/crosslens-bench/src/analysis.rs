@@ -79,7 +79,7 @@ fn shares(description: &Description, sentences: &[Recorded], times: usize, compo
         }
     });
     chunks.iter().for_each(|(_, tally)| total.add(tally, 1.0));
-    total.top()[0].absolute[0]
+    total.top()[0].absolute.pieces[0]
 }
 
 fn description() -> Description {

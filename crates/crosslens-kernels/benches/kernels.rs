@@ -27,6 +27,18 @@ fn recurrent_step<F: Real>(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize,
     });
 }
 
+/// Rows times the weights of a large map: feed-forward layers of T5-small, readouts of 8,000 words. Items are floating-point operations.
+#[divan::bench(types = [f32], args = [("T5", 96, 512, 512), ("T5", 96, 512, 2048), ("T5", 96, 2048, 512), ("words", 64, 1536, 8000), ("words", 32, 1536, 8000)])]
+fn large_map<F: Real>(bencher: Bencher<'_, '_>, (_, rows, d_in, d_out): (&str, usize, usize, usize)) {
+    let (states, weights) = (noise::<F>(rows * d_in), noise::<F>(d_in * d_out));
+    let mut result = noise::<F>(rows * d_out);
+    let mut packed = Packed::new();
+    packed.pack(Matrix::new(&weights, d_in, d_out));
+    bencher.counter(ItemsCount::new(2 * rows * d_in * d_out)).bench_local(|| {
+        product(MatrixMut::new(&mut result, rows, d_out), Matrix::new(&states, rows, d_in), &packed, Write::Over);
+    });
+}
+
 /// The gradient of the recurrent weights over all steps of a shard. Items are floating-point operations.
 #[divan::bench(types = [f32, f64], args = [("S", 480, 128), ("S", 960, 128), ("M", 1600, 256)])]
 fn weight_gradient<F: Real>(bencher: Bencher<'_, '_>, (_, rows, n): (&str, usize, usize)) {

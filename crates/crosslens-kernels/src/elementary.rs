@@ -1,11 +1,12 @@
-//! `exp` and `tanh` without branches, so that a loop over them vectorises.
+//! `exp`, `tanh` and `ln` without branches, so that a loop over them vectorises.
 //!
 //! Multiplications and additions are fused; on an x86 processor without FMA instructions (before 2013) that is emulated: right, but slow.
 
-/// The two functions everything else is made of.
+/// The functions everything else is made of.
 pub(crate) trait Elementary: Sized {
     fn exp(self) -> Self;
     fn tanh(self) -> Self;
+    fn ln(self) -> Self;
 }
 
 /// `e^x = 2^k · e^r` with `k` the nearest integer to `x / ln 2` and `|r| ≤ ln 2 / 2`, `e^r` by its Taylor polynomial.
@@ -27,7 +28,36 @@ macro_rules! exp {
     }};
 }
 
+/// `ln x = k ln 2 + 2 artanh s` with `x = 2^k · m`, `√½ ≤ m < √2` and `s = (m − 1)/(m + 1)`, `artanh s = s + s³/3 + s⁵/5 + …`.
+///
+/// Counting from the bits of `√½` instead of those of a power of two leaves `k` and the bias in the exponent's place. They become a number as
+/// the low bits of `2^mantissa`.
+macro_rules! ln {
+    ($x:expr, $real:ty, $mantissa:expr, $bias:expr, $ln2_high:expr, $ln2_low:expr, [$($coefficient:expr),+]) => {{
+        let given: $real = $x;
+        let x = if given < <$real>::MIN_POSITIVE { <$real>::MIN_POSITIVE } else { given };
+        let one = (1.0 as $real).to_bits();
+        let power = x.to_bits().wrapping_add(one - (std::f64::consts::FRAC_1_SQRT_2 as $real).to_bits()) >> $mantissa;
+        let m = <$real>::from_bits(x.to_bits().wrapping_sub(power << $mantissa).wrapping_add(one));
+        let whole = ((1u64 << $mantissa) as $real).to_bits();
+        let k = <$real>::from_bits(power | whole) - ((1u64 << $mantissa) + $bias) as $real;
+        let s = (m - 1.0) / (m + 1.0);
+        let square = s * s;
+        let mut polynomial: $real = 0.0;
+        $(polynomial = polynomial.mul_add(square, $coefficient);)+
+        let twice = s + s;
+        let near = (polynomial * square).mul_add(twice, twice);
+        let result = k.mul_add($ln2_high, k.mul_add($ln2_low, near));
+        if given.is_nan() { given } else { result }
+    }};
+}
+
 impl Elementary for f32 {
+    #[inline(always)]
+    fn ln(self) -> Self {
+        ln!(self, f32, 23, 127, 0.693_359_4, -2.121_944_4e-4, [1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0])
+    }
+
     #[inline(always)]
     fn exp(self) -> Self {
         exp!(
@@ -61,6 +91,31 @@ impl Elementary for f32 {
 }
 
 impl Elementary for f64 {
+    #[inline(always)]
+    fn ln(self) -> Self {
+        ln!(
+            self,
+            f64,
+            52,
+            1023,
+            6.931_471_803_691_238e-1,
+            1.908_214_929_270_587_7e-10,
+            [
+                1.0 / 23.0,
+                1.0 / 21.0,
+                1.0 / 19.0,
+                1.0 / 17.0,
+                1.0 / 15.0,
+                1.0 / 13.0,
+                1.0 / 11.0,
+                1.0 / 9.0,
+                1.0 / 7.0,
+                1.0 / 5.0,
+                1.0 / 3.0
+            ]
+        )
+    }
+
     #[inline(always)]
     fn exp(self) -> Self {
         exp!(
@@ -128,6 +183,13 @@ mod tests {
         assert!(worst(-30.0, 30.0, single(f32::sigmoid_fast), exact(|x| 1.0 / (1.0 + (-x).exp()))) < 4e-7);
         assert!(worst(-700.0, 700.0, f64::exp_fast, f64::exp) < 5e-16);
         assert!(worst(-25.0, 25.0, f64::tanh_fast, f64::tanh) < 1e-15);
+        for (from, to) in [(0.5, 2.0), (0.999, 1.001), (0.7, 0.71), (1.41, 1.42)] {
+            assert!(worst(from, to, single(f32::ln_fast), exact(f64::ln)) < 3e-7, "{from} to {to}");
+            assert!(worst(from, to, f64::ln_fast, f64::ln) < 5e-16, "{from} to {to}");
+        }
+        let of_power = |f: fn(f64) -> f64| move |x: f64| f(x.exp());
+        assert!(worst(-87.0, 88.0, of_power(|x| f64::from((x as f32).ln_fast())), of_power(|x| f64::from(x as f32).ln())) < 3e-7);
+        assert!(worst(-708.0, 709.0, of_power(f64::ln_fast), of_power(f64::ln)) < 5e-16);
     }
 
     #[test]
@@ -137,5 +199,13 @@ mod tests {
         assert_eq!(f32::INFINITY.tanh_fast(), 1.0);
         assert_eq!(f32::NEG_INFINITY.tanh_fast(), -1.0);
         assert!(f32::NEG_INFINITY.exp_fast() < 2e-38);
+        assert!(f32::NAN.ln_fast().is_nan() && f64::NAN.ln_fast().is_nan());
+        for nothing in [0.0, -1.0, f64::NEG_INFINITY] {
+            assert_eq!(nothing.ln_fast(), f64::MIN_POSITIVE.ln());
+            assert_eq!((nothing as f32).ln_fast(), f32::MIN_POSITIVE.ln());
+        }
+        assert_eq!(f64::INFINITY.ln_fast(), 1024.0 * std::f64::consts::LN_2);
+        assert_eq!(f32::INFINITY.ln_fast(), 128.0 * std::f32::consts::LN_2);
+        assert_eq!((1f32.ln_fast(), 1f64.ln_fast()), (0.0, 0.0));
     }
 }

@@ -8,6 +8,7 @@
 
 mod elementary;
 mod matrix;
+mod moments;
 mod product;
 mod real;
 mod rows;
@@ -15,6 +16,7 @@ mod softmax;
 mod threads;
 
 pub use matrix::{Matrix, MatrixMut};
+pub use moments::moments;
 pub use product::{Packed, Write, product, product_of_rows, transposed_product};
 pub use real::Real;
 pub use rows::{add, add_scaled, dots, dots_of, fetch_ahead, squared_norm, sum_rows};
@@ -22,6 +24,10 @@ pub use softmax::{log_sum_exp, place_of_highest, softmax};
 pub use threads::Threads;
 
 /// Runs a loop compiled for the instruction set of this machine.
+///
+/// Two things keep a loop from filling registers all the same, and only the instructions show it: a closure inside that is not inlined, which
+/// knows nothing of the instruction set (a function marked `#[inline(always)]` does), and slices that may overlap for all the compiler knows,
+/// as captured ones may (read an array whole, then write it whole).
 ///
 /// The closure must be `#[inline(always)]`, else it keeps the baseline instruction set:
 ///

@@ -50,6 +50,10 @@ pub trait Real:
     /// `tanh x`, relative error below `4e-7` (`f32`) and `1e-15` (`f64`).
     #[must_use]
     fn tanh_fast(self) -> Self;
+    /// `ln x`, relative error below `3e-7` (`f32`) and `5e-16` (`f64`); what is smaller than the least normal number, 0 and below, is taken
+    /// for that number, infinity for the power of two that would follow the largest, NaN stays NaN.
+    #[must_use]
+    fn ln_fast(self) -> Self;
     /// `1 / (1 + e^−x)`.
     #[inline(always)]
     #[must_use]
@@ -64,7 +68,15 @@ pub trait Real:
     #[doc(hidden)]
     fn add_lanes<S: Simd>(simd: S, a: Self::Lanes<S>, b: Self::Lanes<S>) -> Self::Lanes<S>;
     #[doc(hidden)]
+    fn subtract_lanes<S: Simd>(simd: S, a: Self::Lanes<S>, b: Self::Lanes<S>) -> Self::Lanes<S>;
+    #[doc(hidden)]
     fn sum_lanes<S: Simd>(simd: S, a: Self::Lanes<S>) -> Self;
+    /// Whole registers, and what is left.
+    #[doc(hidden)]
+    fn as_lanes<S: Simd>(values: &[Self]) -> (&[Self::Lanes<S>], &[Self]);
+    /// Fewer numbers than a register holds, zeros behind them.
+    #[doc(hidden)]
+    fn partial_lanes<S: Simd>(simd: S, values: &[Self]) -> Self::Lanes<S>;
 }
 
 mod sealed {
@@ -74,7 +86,7 @@ mod sealed {
 }
 
 macro_rules! real {
-    ($real:ty, $lanes:ident, $splat:ident, $multiply_add:ident, $add:ident, $sum:ident) => {
+    ($real:ty, $lanes:ident, $splat:ident, $multiply_add:ident, $add:ident, $subtract:ident, $sum:ident, $as:ident, $partial:ident) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -112,6 +124,11 @@ macro_rules! real {
             }
 
             #[inline(always)]
+            fn ln_fast(self) -> Self {
+                crate::elementary::Elementary::ln(self)
+            }
+
+            #[inline(always)]
             fn splat<S: Simd>(simd: S, value: Self) -> Self::Lanes<S> {
                 simd.$splat(value)
             }
@@ -127,12 +144,27 @@ macro_rules! real {
             }
 
             #[inline(always)]
+            fn subtract_lanes<S: Simd>(simd: S, a: Self::Lanes<S>, b: Self::Lanes<S>) -> Self::Lanes<S> {
+                simd.$subtract(a, b)
+            }
+
+            #[inline(always)]
             fn sum_lanes<S: Simd>(simd: S, a: Self::Lanes<S>) -> Self {
                 simd.$sum(a)
+            }
+
+            #[inline(always)]
+            fn as_lanes<S: Simd>(values: &[Self]) -> (&[Self::Lanes<S>], &[Self]) {
+                S::$as(values)
+            }
+
+            #[inline(always)]
+            fn partial_lanes<S: Simd>(simd: S, values: &[Self]) -> Self::Lanes<S> {
+                simd.$partial(values)
             }
         }
     };
 }
 
-real!(f32, f32s, splat_f32s, mul_add_e_f32s, add_f32s, reduce_sum_f32s);
-real!(f64, f64s, splat_f64s, mul_add_e_f64s, add_f64s, reduce_sum_f64s);
+real!(f32, f32s, splat_f32s, mul_add_e_f32s, add_f32s, sub_f32s, reduce_sum_f32s, as_simd_f32s, partial_load_f32s);
+real!(f64, f64s, splat_f64s, mul_add_e_f64s, add_f64s, sub_f64s, reduce_sum_f64s, as_simd_f64s, partial_load_f64s);

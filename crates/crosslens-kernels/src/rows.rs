@@ -39,22 +39,23 @@ impl<'a, F: Real, L: Fn(usize) -> &'a [F], R: Fn(usize) -> &'a [F]> WithSimd for
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { result, left, right, scale } = self;
         let (n_queries, n_keys) = (result.rows(), result.columns());
-        let (mut near, mut query) = (evenly(n_queries, QUERIES), 0);
+        let (most_queries, most_keys) = together::<F, S>();
+        let (mut near, mut query) = (evenly(n_queries, most_queries), 0);
         while query < n_queries {
-            // Queries that stay in the nearest cache while the keys pass by: two groups of four rows of 512 numbers are 16 KiB.
+            // Queries that stay in the nearest cache while the keys pass by: two groups of at most five rows of 512 `f32` are 20 KiB.
             let groups = [near.next().unwrap_or(0), near.next().unwrap_or(0)];
             let mut key = 0;
-            for n_together in evenly(n_keys, KEYS) {
+            for n_together in evenly(n_keys, most_keys) {
                 let mut from = query;
                 for n_queries in groups {
                     let at = (from, key);
                     match n_together {
-                        1 => dot_queries::<F, S, 1>(simd, result, at, n_queries, &left, [right(key)], scale),
-                        2 => dot_queries::<F, S, 2>(simd, result, at, n_queries, &left, [right(key), right(key + 1)], scale),
-                        _ => {
-                            let keys = [right(key), right(key + 1), right(key + 2)];
-                            dot_queries::<F, S, 3>(simd, result, at, n_queries, &left, keys, scale);
-                        }
+                        1 => dot_queries::<F, S, 1>(simd, result, at, n_queries, &left, &right, scale),
+                        2 => dot_queries::<F, S, 2>(simd, result, at, n_queries, &left, &right, scale),
+                        3 => dot_queries::<F, S, 3>(simd, result, at, n_queries, &left, &right, scale),
+                        4 if most_keys > 3 => dot_queries::<F, S, 4>(simd, result, at, n_queries, &left, &right, scale),
+                        _ if most_keys > 3 => dot_queries::<F, S, 5>(simd, result, at, n_queries, &left, &right, scale),
+                        _ => unreachable!("groups have at most three keys"),
                     }
                     from += n_queries;
                 }
@@ -65,9 +66,12 @@ impl<'a, F: Real, L: Fn(usize) -> &'a [F], R: Fn(usize) -> &'a [F]> WithSimd for
     }
 }
 
-/// Queries and keys that are multiplied at once: four by three sums, three keys and a query fill sixteen registers.
-const QUERIES: usize = 4;
-const KEYS: usize = 3;
+/// Most queries and keys that are multiplied at once. Four by three sums, three keys and a query fill sixteen registers; where registers have
+/// 64 bytes there are 32 of them, for five by five sums, five keys and a query.
+#[inline(always)]
+const fn together<F: Real, S: Simd>() -> (usize, usize) {
+    if size_of::<F::Lanes<S>>() == 64 { (5, 5) } else { (4, 3) }
+}
 
 /// Cuts `n` rows into as few groups of at most `most` as there can be, of about the same size: a group of one would wait for its sums.
 #[inline(always)]
@@ -77,7 +81,7 @@ fn evenly(n: usize, most: usize) -> impl Iterator<Item = usize> {
     (0..n_groups).map(move |group| size + usize::from(group < n_larger))
 }
 
-/// Scores of up to four queries with `K` keys, written from `at` on.
+/// Scores of a group of queries with `K` keys, written from `at` on.
 #[inline(always)]
 fn dot_queries<'a, F: Real, S: Simd, const K: usize>(
     simd: S,
@@ -85,29 +89,31 @@ fn dot_queries<'a, F: Real, S: Simd, const K: usize>(
     at: (usize, usize),
     n_queries: usize,
     left: &impl Fn(usize) -> &'a [F],
-    keys: [&[F]; K],
+    right: &impl Fn(usize) -> &'a [F],
     scale: F,
 ) {
-    let from = at.0;
     match n_queries {
         0 => {}
-        1 => dot_block::<F, S, 1, K>(simd, result, at, [left(from)], keys, scale),
-        2 => dot_block::<F, S, 2, K>(simd, result, at, [left(from), left(from + 1)], keys, scale),
-        3 => dot_block::<F, S, 3, K>(simd, result, at, [left(from), left(from + 1), left(from + 2)], keys, scale),
-        _ => dot_block::<F, S, 4, K>(simd, result, at, [left(from), left(from + 1), left(from + 2), left(from + 3)], keys, scale),
+        1 => dot_block::<F, S, 1, K>(simd, result, at, left, right, scale),
+        2 => dot_block::<F, S, 2, K>(simd, result, at, left, right, scale),
+        3 => dot_block::<F, S, 3, K>(simd, result, at, left, right, scale),
+        4 => dot_block::<F, S, 4, K>(simd, result, at, left, right, scale),
+        _ if together::<F, S>().0 > 4 => dot_block::<F, S, 5, K>(simd, result, at, left, right, scale),
+        _ => unreachable!("groups have at most four queries"),
     }
 }
 
 /// Scores of `Q` queries with `K` keys, written from `(query, key)` on.
 #[inline(always)]
-fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
+fn dot_block<'a, F: Real, S: Simd, const Q: usize, const K: usize>(
     simd: S,
     result: &mut MatrixMut<'_, F>,
     (query, key): (usize, usize),
-    queries: [&[F]; Q],
-    keys: [&[F]; K],
+    left: &impl Fn(usize) -> &'a [F],
+    right: &impl Fn(usize) -> &'a [F],
     scale: F,
 ) {
+    let (queries, keys) = (std::array::from_fn(|row| left(query + row)), std::array::from_fn(|row| right(key + row)));
     let sums = dot_rows::<F, S, Q, K>(simd, queries, keys);
     for (row, sums) in sums.into_iter().enumerate() {
         for (result, sum) in result.row_mut(query + row)[key..key + K].iter_mut().zip(sums) {
@@ -214,7 +220,42 @@ mod tests {
 
     use super::*;
 
+    /// Dot products on given registers, whatever this machine would choose.
+    fn dots_on<F: Real, S: Simd>(simd: S, left: Matrix<'_, F>, right: Matrix<'_, F>) -> Vec<F> {
+        let mut result = vec![F::ZERO; left.rows() * right.rows()];
+        let matrix = &mut MatrixMut::new(&mut result, left.rows(), right.rows());
+        Dots { result: matrix, left: |row| left.row(row), right: |row| right.row(row), scale: F::of(0.5) }.with_simd(simd);
+        result
+    }
+
+    /// Dot products of `f32` on all kinds of registers that can be run here: of four bytes, of 16, of 64, and this machine's own.
+    fn on_all(left: Matrix<'_, f32>, right: Matrix<'_, f32>) -> Vec<Vec<f32>> {
+        let mut own = vec![0.0; left.rows() * right.rows()];
+        dots(MatrixMut::new(&mut own, left.rows(), right.rows()), left, right, 0.5);
+        let portable = [dots_on(pulp::Scalar, left, right), dots_on(pulp::Scalar128b, left, right), dots_on(pulp::Scalar512b, left, right)];
+        portable.into_iter().chain([own]).collect()
+    }
+
     proptest! {
+        #[test]
+        fn registers_of_any_size_give_the_same_dots(n_left in 0usize..13, n_right in 0usize..13, width in 1usize..50, values in prop::collection::vec(-1.0f32..1.0, 1300)) {
+            let (left, right) = (Matrix::new(&values, n_left, width), Matrix::new(&values[650..], n_right, width));
+            for result in on_all(left, right) {
+                for (number, found) in result.iter().enumerate() {
+                    let (i, j) = (number / n_right, number % n_right);
+                    let expected: f64 = left.row(i).iter().zip(right.row(j)).map(|(&a, &b)| f64::from(a) * f64::from(b) * 0.5).sum();
+                    prop_assert!((f64::from(*found) - expected).abs() < 1e-5);
+                }
+            }
+            // A pair's product does not depend on the rows beside it.
+            if n_left > 0 && n_right > 0 {
+                let (last_left, last_right) = (left.row_range(n_left - 1, n_left), right.row_range(n_right - 1, n_right));
+                for (all, alone) in on_all(left, right).iter().zip(on_all(last_left, last_right)) {
+                    prop_assert_eq!(all[all.len() - 1], alone[0]);
+                }
+            }
+        }
+
         #[test]
         fn dots_are_the_products_of_rows(left in prop::collection::vec(-1.0f64..1.0, 60), right in prop::collection::vec(-1.0f64..1.0, 140), width in 1usize..20) {
             let (n_left, n_right) = (60 / width, 140 / width);

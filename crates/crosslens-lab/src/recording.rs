@@ -47,7 +47,7 @@ pub enum RecordRunError {
 
 impl TrainedModel {
     /// Records the model on sentences, a few at a time; `progress` is told how many are done. The folder becomes a recording at the very
-    /// end: one that was stopped in the middle opens nowhere.
+    /// end: what was begun and failed is taken away, and one that was killed in the middle opens nowhere.
     pub fn record(
         &self,
         sentences: &Sentences,

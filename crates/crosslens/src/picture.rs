@@ -263,10 +263,11 @@ fn share_lines(shares: &SharesReport, intervals: Option<&Intervals>, measure: &s
     if measure == "centred" && mean.abs() > 0.01 {
         lines.push(format!("  of the first row {:.1} is the same at every {} step", 100.0 * mean, sides.query));
     }
-    // Of variance, as the centred shares are: beside sizes at the highest scores it would mislead.
-    if measure == "centred" && shares.position_bias != 0.0 {
-        lines.push(format!("  {:<10} {:>width$}", "bias", cell(shares.position_bias, between("position_bias", 0))));
-    }
+    let bias = match measure {
+        "centred" if shares.position_bias != 0.0 => Some((shares.position_bias, between("position_bias", 0))),
+        top => shares.position_bias_top.get(top).map(|&share| (share, intervals.and_then(|all| all.position_bias_top.get(top)).copied())),
+    };
+    lines.extend(bias.map(|(share, interval)| format!("  {:<10} {:>width$}", "bias", cell(share, interval))));
     lines
 }
 

@@ -1,11 +1,11 @@
 //! From sums to components.
 
-use std::collections::HashMap;
-
 use crosslens_kernels::{Real, vectorised};
 
 use super::graph::FEW;
+use super::rows::TokenRows;
 use super::solve::{condition, solve};
+use super::sums::TokenSum;
 use super::{Connections, Sums};
 use crate::Token;
 
@@ -93,7 +93,7 @@ pub struct Components<F> {
     d: usize,
     temporal: Vec<F>,
     mean: Vec<F>,
-    rows: HashMap<Token, usize>,
+    rows: TokenRows,
     input: Vec<F>,
     /// `χ` of a token never seen, and `μ` of a step never reached: zero, until a map with a constant moves the latter.
     zeros: Vec<F>,
@@ -110,7 +110,7 @@ impl<F: Real> Components<F> {
             d,
             temporal: Vec::new(),
             mean: zeros.clone(),
-            rows: HashMap::new(),
+            rows: TokenRows::default(),
             input: Vec::new(),
             beyond: zeros.clone(),
             zeros,
@@ -151,7 +151,7 @@ impl<F: Real> Components<F> {
 
     /// The place of a token among those that have an input part.
     pub(crate) fn row(&self, token: Token) -> Option<usize> {
-        self.rows.get(&token).copied()
+        self.rows.get(token)
     }
 
     /// `χ` of the token at that place.
@@ -216,18 +216,18 @@ impl Sums {
         means
     }
 
-    /// `χ[w] = (H[w] − Σ_t c[w,t] μ[t]) / (m[w] + λ)`, into `input`.
-    pub(super) fn input_of(&self, token: &super::sums::TokenSum, temporal: &[f64], shrinkage: f64, input: &mut [f64]) {
+    /// `χ[w] = (H[w] − Σ_t c[w,t] μ[t]) / (m[w] + λ)`, into `input`; computed in `f64` in `row` and rounded once.
+    pub(super) fn input_of<F: Real>(&self, token: &TokenSum, temporal: &[f64], shrinkage: f64, row: &mut [f64], input: &mut [F]) {
         vectorised(
             #[inline(always)]
             || {
-                input.copy_from_slice(&token.sum);
+                row.copy_from_slice(&token.sum);
                 for &(step, times) in &token.steps {
                     let mean = &temporal[step as usize * self.d..][..self.d];
-                    input.iter_mut().zip(mean).for_each(|(input, mean)| *input -= times as f64 * mean);
+                    row.iter_mut().zip(mean).for_each(|(row, mean)| *row -= times as f64 * mean);
                 }
                 let factor = 1.0 / (token.count as f64 + shrinkage);
-                input.iter_mut().for_each(|input| *input *= factor);
+                input.iter_mut().zip(row).for_each(|(input, row)| *input = F::of(*row * factor));
             },
         );
     }
@@ -259,13 +259,12 @@ impl Sums {
 
     fn components<F: Real>(&self, temporal: &[f64], shrinkage: f64) -> Components<F> {
         let d = self.d;
-        let mut rows = HashMap::with_capacity(self.tokens.len());
-        let mut input = Vec::with_capacity(self.tokens.len() * d);
+        let mut rows = TokenRows::default();
+        let mut input = vec![F::ZERO; self.tokens.len() * d];
         let mut row = vec![0.0; d];
-        for token in self.ascending() {
-            self.input_of(token, temporal, shrinkage, &mut row);
-            rows.insert(token.token, rows.len());
-            input.extend(row.iter().map(|&x| F::of(x)));
+        for (token, input) in self.ascending().zip(input.chunks_exact_mut(d.max(1))) {
+            self.input_of(token, temporal, shrinkage, &mut row, input);
+            rows.get_or_next(token.token);
         }
         let mut mean = vec![0.0; d];
         let n_states = self.n_states() as f64;

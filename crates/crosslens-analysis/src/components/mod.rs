@@ -9,6 +9,7 @@
 
 mod fit;
 mod graph;
+mod rows;
 mod solve;
 mod sums;
 mod variance;

@@ -1,9 +1,8 @@
 //! The four sums.
 
-use std::collections::HashMap;
-
 use crosslens_kernels::{fetch_ahead, vectorised};
 
+use super::rows::TokenRows;
 use crate::Token;
 
 /// Sums over all states of one stream, enough to fit every estimator:
@@ -20,7 +19,7 @@ pub struct Sums {
     pub(super) n: Vec<u64>,
     /// `H[t]`, `[step, d]`.
     pub(super) by_step: Vec<f64>,
-    rows: HashMap<Token, usize>,
+    rows: TokenRows,
     /// In the order they were first seen.
     pub(super) tokens: Vec<TokenSum>,
     /// `Q`.
@@ -39,6 +38,14 @@ pub(crate) struct TokenSum {
     pub(crate) steps: Vec<(u32, u64)>,
 }
 
+/// What is read after the state at hand, asked for while that is added: memory answers late.
+struct Soon<'s> {
+    /// Of the next state's token.
+    row: Option<usize>,
+    /// The next state but one, or the next sentence's first, or nothing.
+    state: &'s [f32],
+}
+
 /// Why two sums do not add up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sums of states with {left} and with {right} dimensions cannot be merged")]
@@ -52,7 +59,7 @@ pub struct MergeError {
 impl Sums {
     /// No state yet, of `d` dimensions.
     pub fn new(d: usize) -> Self {
-        Self { d, n: Vec::new(), by_step: Vec::new(), rows: HashMap::new(), tokens: Vec::new(), squares: 0.0 }
+        Self { d, n: Vec::new(), by_step: Vec::new(), rows: TokenRows::default(), tokens: Vec::new(), squares: 0.0 }
     }
 
     /// Dimensions of a state.
@@ -92,7 +99,8 @@ impl Sums {
 
     /// Puts sums together that were kept elsewhere; none where the lengths do not fit or a token stands twice.
     pub(crate) fn from_parts(d: usize, n: Vec<u64>, by_step: Vec<f64>, tokens: Vec<TokenSum>, squares: f64) -> Option<Self> {
-        let rows: HashMap<Token, usize> = tokens.iter().enumerate().map(|(row, token)| (token.token, row)).collect();
+        let mut rows = TokenRows::default();
+        tokens.iter().for_each(|token| _ = rows.get_or_next(token.token));
         let fits = n.len().checked_mul(d) == Some(by_step.len()) && rows.len() == tokens.len();
         (fits && tokens.iter().all(|token| token.sum.len() == d)).then_some(Self { d, n, by_step, rows, tokens, squares })
     }
@@ -131,27 +139,34 @@ impl Sums {
         let d = self.d;
         assert!(sentences.iter().all(|(tokens, states)| states.len() == tokens.len() * d), "one state a token");
         self.reach(sentences.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(0));
-        for (tokens, states) in sentences {
+        for (number, (tokens, states)) in sentences.iter().enumerate() {
             let rows: Vec<usize> = tokens.iter().map(|&token| self.row(token)).collect();
             for (step, state) in states.chunks_exact(d.max(1)).enumerate() {
-                if let Some(&next) = rows.get(step + 1) {
-                    fetch_ahead(&self.tokens[next].sum);
+                let next = rows.get(step + 1).copied();
+                if let Some(next) = next {
                     fetch_ahead(&self.tokens[next].steps);
                 }
                 if let Some(&later) = rows.get(step + 2) {
                     fetch_ahead(std::slice::from_ref(&self.tokens[later]));
                 }
-                self.add_state(rows[step], step, state);
+                let later = states.get((step + 2) * d..).filter(|later| !later.is_empty());
+                let later = later.or_else(|| Some(sentences.get(number + 1)?.1)).unwrap_or(&[]);
+                self.add_state(rows[step], step, state, Soon { row: next, state: &later[..d.min(later.len())] });
             }
         }
     }
 
-    fn add_state(&mut self, row: usize, step: usize, state: &[f32]) {
+    /// Adds a state to the sums of its step and of the token at `row`.
+    fn add_state(&mut self, row: usize, step: usize, state: &[f32], soon: Soon<'_>) {
         self.n[step] += 1;
+        // Taken out, so that the next token's sums can be asked for meanwhile.
+        let mut sum = std::mem::take(&mut self.tokens[row].sum);
+        let next = soon.row.map_or(&[][..], |next| &self.tokens[next].sum);
+        self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sum, next, soon.state);
         let sums = &mut self.tokens[row];
+        sums.sum = sum;
         sums.count += 1;
         count(&mut sums.steps, step as u32, 1);
-        self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sums.sum);
     }
 
     /// Adds what another one has summed.
@@ -202,9 +217,8 @@ impl Sums {
     }
 
     fn row(&mut self, token: Token) -> usize {
-        let next = self.tokens.len();
-        let row = *self.rows.entry(token).or_insert(next);
-        if row == next {
+        let row = self.rows.get_or_next(token);
+        if row == self.tokens.len() {
             self.tokens.push(TokenSum { token, count: 0, sum: vec![0.0; self.d], steps: Vec::new() });
         }
         row
@@ -218,8 +232,9 @@ fn count(steps: &mut Vec<(u32, u64)>, step: u32, times: u64) {
     }
 }
 
-/// Adds a state to both sums and returns its squared norm: one pass over memory.
-fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64]) -> f64 {
+/// Adds a state to both sums and returns its squared norm: one pass over memory. Of the next token's sums and of a later state, which may be
+/// empty, a line is asked for at a time, as many as the processor can wait for.
+fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64], next_by_token: &[f64], later_state: &[f32]) -> f64 {
     vectorised(
         #[inline(always)]
         || {
@@ -229,13 +244,21 @@ fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64]) -> f64 {
             let (blocks, rest) = state.as_chunks::<8>();
             let (step_blocks, step_rest) = by_step.as_chunks_mut::<8>();
             let (token_blocks, token_rest) = by_token.as_chunks_mut::<8>();
-            for ((block, by_step), by_token) in blocks.iter().zip(step_blocks).zip(token_blocks) {
+            let (mut sums_ahead, mut states_ahead) = (next_by_token.chunks(8), later_state.chunks(16));
+            for (number, ((block, by_step), by_token)) in blocks.iter().zip(step_blocks).zip(token_blocks).enumerate() {
+                sums_ahead.next().into_iter().for_each(fetch_ahead);
+                if number % 2 == 0 {
+                    states_ahead.next().into_iter().for_each(fetch_ahead);
+                }
+                // Read whole and written whole: the compiler need not fear that one lies in the other, and fills registers.
+                let (mut step, mut token) = (*by_step, *by_token);
                 for i in 0..8 {
                     let x = f64::from(block[i]);
-                    by_step[i] += x;
-                    by_token[i] += x;
+                    step[i] += x;
+                    token[i] += x;
                     squares[i] += x * x;
                 }
+                (*by_step, *by_token) = (step, token);
             }
             for ((&x, by_step), by_token) in rest.iter().zip(step_rest).zip(token_rest) {
                 let x = f64::from(x);
@@ -246,4 +269,32 @@ fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64]) -> f64 {
             squares.iter().sum()
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every number is a sum of whole numbers, so that nothing is rounded.
+    #[test]
+    fn sums_are_plain_sums_whatever_the_dimensions() {
+        for d in [1, 7, 8, 9, 16, 17, 40] {
+            let sentences: [(&[Token], usize); 4] = [(&[3, 3, 1], 0), (&[], 3), (&[1, 3], 3), (&[2], 5)];
+            let state = |number: usize, i: usize| (number * 7 + i) as f32 - 20.0;
+            let states: Vec<f32> = (0..6).flat_map(|number| (0..d).map(move |i| state(number, i))).collect();
+            let all: Vec<(&[Token], &[f32])> =
+                sentences.iter().map(|&(tokens, from)| (tokens, &states[from * d..][..tokens.len() * d])).collect();
+            let mut together = Sums::new(d);
+            together.add_all(&all);
+            let mut apart = Sums::new(d);
+            all.iter().for_each(|(tokens, states)| apart.add(tokens, states));
+            assert_eq!(together, apart);
+            let sum = |numbers: &[usize], i: usize| numbers.iter().map(|&number| f64::from(state(number, i))).sum::<f64>();
+            let expect = |numbers: &[usize]| (0..d).map(|i| sum(numbers, i)).collect::<Vec<f64>>();
+            let expected = [(1, expect(&[2, 3])), (2, expect(&[5])), (3, expect(&[0, 1, 4]))];
+            assert!(together.by_token().into_iter().eq(expected.iter().map(|(token, sum)| (*token, &sum[..]))));
+            assert_eq!(together.by_step(), [expect(&[0, 3, 5]), expect(&[1, 4]), expect(&[2])].concat());
+            assert_eq!(together.squares(), states.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>());
+        }
+    }
 }

@@ -13,7 +13,9 @@ use crate::components::{FEW, WordVariance};
 use crate::geometry::{Seen, describe};
 use crate::heads::HeadShares;
 use crate::report::*;
-use crate::{AverageAttention, Components, Description, Fit, Recordable, Recorded, ShareTally, Shrinkage, Side, Sums};
+use crate::{
+    AverageAttention, Components, Description, Fit, Recordable, Recorded, ShareTally, Shrinkage, Side, Site, Sums, TopShare, TopShares,
+};
 
 /// Steps and tokens listed that were seen too rarely.
 const THIN: usize = 20;
@@ -117,7 +119,6 @@ fn site_report(
     task: &TaskReport,
 ) -> SiteReport {
     let (site, totals) = (&description.sites[number], &second.sites[number]);
-    let is_additive = site.map.is_additive();
     // JSON knows no infinity.
     let error = ErrorReport {
         score: (totals.error / totals.highest.max(f64::MIN_POSITIVE)).min(f64::MAX),
@@ -145,10 +146,10 @@ fn site_report(
         variance: sides(|stream| stream.variance),
         counts: Sides { key: streams[site.key].counts, query: streams[site.query].counts },
         error,
-        shares: total.as_ref().map(|total| shares_report(total, is_additive)),
+        shares: total.as_ref().map(|total| shares_report(total, site)),
         control: None,
         by_step: total.as_ref().map(|_| by_step(&totals.by_step)),
-        intervals: total.as_ref().and_then(|_| intervals(totals)),
+        intervals: total.as_ref().and_then(|_| intervals(totals, site)),
         average_attention,
         entropy: totals.entropy.0 / totals.entropy.1.max(1) as f64,
         diagonal: totals.offsets.most().map(|(direction, offset, share)| DiagonalReport {
@@ -166,24 +167,35 @@ fn site_report(
 
 /// Every measure of a tally by name, each a list by piece.
 fn measures(tally: &ShareTally) -> Vec<(String, Vec<f64>)> {
-    let mut all = vec![("centred".to_owned(), tally.centred())];
-    for top in tally.top() {
-        all.push((format!("top{}", top.k), top.absolute));
-        all.push((format!("top{}_signed", top.k), top.signed));
-        all.push((format!("top{}_centred", top.k), top.centred));
-    }
-    all
+    let top = top_measures(tally).into_iter().map(|(name, share)| (name, share.pieces));
+    [("centred".to_owned(), tally.centred())].into_iter().chain(top).collect()
 }
 
-fn shares_report(tally: &ShareTally, is_additive: bool) -> SharesReport {
+/// The measures at the highest scores, by name.
+fn top_measures(tally: &ShareTally) -> Vec<(String, TopShare)> {
+    let named = |top: TopShares| {
+        let name = format!("top{}", top.k);
+        [(format!("{name}_signed"), top.signed), (format!("{name}_centred"), top.centred), (name, top.absolute)]
+    };
+    tally.top().into_iter().flat_map(named).collect()
+}
+
+/// What the bias of positions has of the measures at the highest scores, by name; nothing where the site has none.
+fn bias_at_top(tally: &ShareTally, site: &Site) -> BTreeMap<String, f64> {
+    let measures = if site.map.position_bias().is_some() { top_measures(tally) } else { Vec::new() };
+    measures.into_iter().map(|(name, share)| (name, share.bias)).collect()
+}
+
+fn shares_report(tally: &ShareTally, site: &Site) -> SharesReport {
     let mut report = SharesReport {
         tables: BTreeMap::new(),
         parts: BTreeMap::new(),
         position_bias: tally.centred_bias(),
+        position_bias_top: bias_at_top(tally, site),
         query_mean: tally.query_mean(),
     };
     for (name, shares) in measures(tally) {
-        if is_additive {
+        if site.map.is_additive() {
             let side = |from: usize| [shares[from], shares[from + 1], shares[from + 2]];
             report.parts.insert(name, Sides { query: side(0), key: side(3) });
         } else {
@@ -205,7 +217,7 @@ fn by_step(steps: &[ShareTally]) -> ByStep {
 }
 
 /// `None` where no resample was asked for or none drew a sentence.
-fn intervals(totals: &SiteTotals) -> Option<Intervals> {
+fn intervals(totals: &SiteTotals, site: &Site) -> Option<Intervals> {
     let mut samples: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
     // With a handful of sentences a resample may draw none of them, and says nothing.
     let drawn: Vec<_> = totals.resampled.iter().filter(|(shares, _)| shares.rows() > 0.0).collect();
@@ -223,6 +235,9 @@ fn intervals(totals: &SiteTotals) -> Option<Intervals> {
             samples.entry(name).or_default().push(values);
         }
     }
+    let biases: Vec<_> = drawn.iter().map(|(shares, _)| bias_at_top(shares, site)).collect();
+    let of_bias = |name: &String| interval(&mut biases.iter().map(|biases| biases[name]).collect::<Vec<_>>());
+    let position_bias_top = biases[0].keys().map(|name| (name.clone(), of_bias(name))).collect();
     let columns = |rows: &[Vec<f64>]| -> Vec<[f64; 2]> {
         (0..rows.first().map_or(0, Vec::len)).map(|column| interval(&mut rows.iter().map(|row| row[column]).collect::<Vec<_>>())).collect()
     };
@@ -232,7 +247,8 @@ fn intervals(totals: &SiteTotals) -> Option<Intervals> {
         let of = |of: fn(&crate::Closeness) -> f64| interval(&mut means.iter().map(of).collect::<Vec<_>>());
         rebuilt.insert(variant.name.clone(), [of(|c| c.total_variation), of(|c| c.kl), of(|c| c.argmax)]);
     }
-    Some(Intervals { resamples: drawn.len(), shares: samples.iter().map(|(name, rows)| (name.clone(), columns(rows))).collect(), rebuilt })
+    let shares = samples.iter().map(|(name, rows)| (name.clone(), columns(rows))).collect();
+    Some(Intervals { resamples: drawn.len(), shares, position_bias_top, rebuilt })
 }
 
 fn counts(sums: &Sums, fit: &Fit<f32>) -> CountsReport {

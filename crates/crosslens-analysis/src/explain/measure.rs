@@ -2,7 +2,7 @@
 
 use super::Chosen;
 use crate::align::SoftAlignment;
-use crate::shares::{argmax, weights};
+use crate::shares::{argmax, evenness, weights};
 use crate::{
     AverageAttention, Breakdown, ClosenessTally, Components, Description, Part, Recorded, ShareTally, Side, SiteKind, SiteSplit, Subset,
 };
@@ -158,11 +158,10 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
     for query in 0..breakdown.n_queries() {
         breakdown.sum(Subset::all(is_additive), query, &mut score);
         let direct = &scores[query * breakdown.n_keys()..][..score.len()];
-        for (sum, direct) in score.iter().zip(direct) {
-            measures.is_finite &= sum.is_finite() && direct.is_finite();
-            measures.error = measures.error.max(f64::from((sum - direct).abs()));
-            measures.highest = measures.highest.max(f64::from(direct.abs()));
-        }
+        let (error, highest) = differences(&score, direct);
+        measures.is_finite &= error.is_finite() && highest.is_finite();
+        measures.error = measures.error.max(f64::from(error));
+        measures.highest = measures.highest.max(f64::from(highest));
         let mut tally = ShareTally::new(breakdown.n_pieces(), ks);
         tally.add_row(breakdown, query, &score);
         measures.shares.push(tally);
@@ -178,14 +177,16 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
         let is_content = query < content_queries;
         for (variant, tallies) in variants.iter().zip(&mut measures.closeness) {
             variant_row(variant.kind, breakdown, average, query, &mut row);
-            tallies[0].add_row(&truth, &row);
+            let closeness = ClosenessTally::of_row(&truth, &row);
+            tallies[0].add(&closeness, 1.0);
             if is_content {
-                tallies[1].add_row(&truth, &row);
+                tallies[1].add(&closeness, 1.0);
+            }
+            if variant.kind == VariantKind::Average {
+                measures.drift += closeness.summed_variation();
             }
         }
-        average.row(query, truth.len(), &mut row);
-        measures.drift += truth.iter().zip(&row).map(|(a, b)| f64::from((a - b).abs()) / 2.0).sum::<f64>();
-        measures.entropy += relative_entropy(&truth);
+        measures.entropy += evenness(&truth);
         if is_content {
             measures.looks.push((query, argmax(&truth), content_keys));
             covered.iter_mut().zip(&truth).for_each(|(covered, &weight)| *covered |= weight > COVERS);
@@ -202,11 +203,52 @@ pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, break
     measures
 }
 
-/// Entropy over that of a uniform row; 0 for a single key.
-fn relative_entropy(row: &[f32]) -> f64 {
-    if row.len() < 2 {
-        return 0.0;
+/// Largest `|sum − direct|` and `|direct|` of a row of scores; infinite or NaN where a score is.
+fn differences(sums: &[f32], direct: &[f32]) -> (f32, f32) {
+    /// Kept apart, so that the loop vectorises.
+    const APART: usize = 8;
+    crosslens_kernels::vectorised(
+        #[inline(always)]
+        || {
+            let mut largest = [(0.0, 0.0); APART];
+            let ((sums, last), (directs, rest)) = (sums.as_chunks::<APART>(), direct.as_chunks::<APART>());
+            for (sums, directs) in sums.iter().zip(directs) {
+                for i in 0..APART {
+                    largest[i] = larger(largest[i], ((sums[i] - directs[i]).abs(), directs[i].abs()));
+                }
+            }
+            let last = last.iter().zip(rest).map(|(sum, direct)| ((sum - direct).abs(), direct.abs()));
+            largest.into_iter().chain(last).fold((0.0, 0.0), larger)
+        },
+    )
+}
+
+/// The larger of both; unlike with `max`, NaN wins.
+#[inline(always)]
+fn larger(best: (f32, f32), other: (f32, f32)) -> (f32, f32) {
+    let larger = |best: f32, other: f32| if other <= best || best.is_nan() { best } else { other };
+    (larger(best.0, other.0), larger(best.1, other.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest of |1 − 2| and |3 − 3|, of |2| and |3|; and whatever stands after it, what is no number is seen.
+    #[test]
+    fn a_score_that_is_no_number_is_seen_at_any_place() {
+        assert_eq!(differences(&[1.0, 3.0], &[2.0, 3.0]), (1.0, 3.0));
+        for n in 1..20 {
+            for place in 0..n {
+                for (sum, direct) in
+                    [(f32::NAN, 1.0), (1.0, f32::NAN), (f32::INFINITY, 1.0), (1.0, f32::INFINITY), (f32::INFINITY, f32::INFINITY)]
+                {
+                    let (mut sums, mut directs) = (vec![5.0; n], vec![4.0; n]);
+                    (sums[place], directs[place]) = (sum, direct);
+                    let (error, highest) = differences(&sums, &directs);
+                    assert!(!(error.is_finite() && highest.is_finite()), "{sum} and {direct} at {place} of {n}");
+                }
+            }
+        }
     }
-    let entropy: f64 = row.iter().map(|&p| f64::from(p)).filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum();
-    entropy / (row.len() as f64).ln()
 }

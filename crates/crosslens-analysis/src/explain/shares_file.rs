@@ -11,7 +11,7 @@ use super::{FirstTotals, Options, Streamed, Totals, TotalsError};
 use crate::storage::files;
 use crate::{Description, MAX_STATES, Outcome, RecordingError, Stats, StatsError, Sums};
 
-const SCHEMA: &str = "crosslens-shares/1";
+const SCHEMA: &str = "crosslens-shares/2";
 /// How the names of these files end: what is before tells those of two parts apart, and their sums too.
 const ENDING: &str = ".shares.jsonl";
 /// Largest file that is read: some hundred heads and a thousand steps.

@@ -219,6 +219,7 @@ mod tests {
                 tables: BTreeMap::from([("centred".into(), table)]),
                 parts: BTreeMap::new(),
                 position_bias: 0.0,
+                position_bias_top: BTreeMap::new(),
                 query_mean: vec![query_mean, 0.0, 0.0],
             }),
             rebuilt: words.iter().map(rebuilt).collect(),

@@ -26,8 +26,8 @@ pub enum Existing {
 
 /// A recording that is being written.
 ///
-/// Shards are written as sentences come, the manifest last: what is dropped before [`RecordingWriter::finish`] leaves a folder that nobody
-/// takes for a recording.
+/// Shards are written as sentences come, the manifest last. What is dropped before [`RecordingWriter::finish`], or cannot be finished, takes
+/// the folder away that was begun; a process that is killed leaves one that nobody takes for a recording.
 ///
 /// ```
 /// use crosslens_analysis::{Consumed, Description, Existing, Recorded, Recording, RecordingWriter, Side, Stream, Words};
@@ -60,6 +60,7 @@ pub struct RecordingWriter {
     pending: Pending,
     shards: Vec<ShardEntry>,
     n_sentences: u64,
+    is_finished: bool,
 }
 
 impl RecordingWriter {
@@ -68,17 +69,19 @@ impl RecordingWriter {
         let path = path.as_ref();
         check::description(path, description)?;
         make_folder(path, existing)?;
-        let sites = description.sites.iter().enumerate().flat_map(|(place, site)| maps::of_site(place, site));
-        let tensors = sites.chain(description.readout.iter().flat_map(maps::of_readout)).collect();
-        write_tensors(&path.join(name::MAPS), tensors)?;
-        Ok(Self {
+        let writer = Self {
             path: path.to_owned(),
             description: description.clone(),
             shard_bytes: SHARD_BYTES,
             pending: Pending::new(description),
             shards: Vec::new(),
             n_sentences: 0,
-        })
+            is_finished: false,
+        };
+        let sites = description.sites.iter().enumerate().flat_map(|(place, site)| maps::of_site(place, site));
+        let tensors = sites.chain(description.readout.iter().flat_map(maps::of_readout)).collect();
+        write_tensors(&path.join(name::MAPS), tensors)?;
+        Ok(writer)
     }
 
     /// Writes a shard after about so many bytes, in place of [`SHARD_BYTES`].
@@ -116,19 +119,37 @@ impl RecordingWriter {
     /// Writes what is left and the manifest. Only now the folder is a recording.
     pub fn finish(mut self) -> Result<(), RecordingError> {
         if self.n_sentences == 0 {
-            return Err(RecordingError::Empty { path: self.path });
+            return Err(RecordingError::Empty { path: self.path.clone() });
         }
         if self.pending.n_sentences() > 0 {
             self.write_shard()?;
         }
         let (sites, readout) = maps::entries(&self.description);
-        Manifest::new(&self.description, sites, readout, self.shards).write(&self.path.join(name::MANIFEST))
+        let shards = std::mem::take(&mut self.shards);
+        Manifest::new(&self.description, sites, readout, shards).write(&self.path.join(name::MANIFEST))?;
+        self.is_finished = true;
+        Ok(())
     }
 
-    /// Takes away what was written so far and the folder with it; nothing where a file of others lies in it.
-    pub fn discard(self) -> Result<(), RecordingError> {
+    /// Takes away what was written so far and the folder with it; nothing where a file of others lies in it. Dropping it does the same, and
+    /// says nothing.
+    pub fn discard(mut self) -> Result<(), RecordingError> {
+        self.is_finished = true;
+        self.take_away()
+    }
+
+    fn take_away(&self) -> Result<(), RecordingError> {
         empty_folder(&self.path)?;
         std::fs::remove_dir(&self.path).map_err(io("remove", &self.path))
+    }
+}
+
+impl Drop for RecordingWriter {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // What cannot be taken away opens nowhere, and what led here says more.
+            _ = self.take_away();
+        }
     }
 }
 

@@ -45,13 +45,16 @@ impl AverageAttention {
 
     /// The mean weights of a query step over its first keys, made a distribution again; uniform where nothing is known.
     pub fn row<F: Real>(&self, query: usize, n_keys: usize, weights: &mut Vec<F>) {
-        let mean = |key: usize| {
-            let cell = self.rows.get(query).and_then(|row| row.get(key));
-            cell.map_or(0.0, |&(sum, count)| if count > 0.0 { sum / count } else { 0.0 })
-        };
-        let total: f64 = (0..n_keys).map(mean).sum();
         weights.clear();
-        weights.extend((0..n_keys).map(|key| F::of(if total > 0.0 { mean(key) / total } else { 1.0 / n_keys as f64 })));
+        let known = self.rows.get(query).map_or(&[][..], |row| &row[..row.len().min(n_keys)]);
+        let means = || known.iter().map(|&(sum, count)| if count > 0.0 { sum / count } else { 0.0 });
+        let total: f64 = means().sum();
+        if total > 0.0 {
+            weights.extend(means().map(|mean| F::of(mean / total)));
+            weights.resize(n_keys, F::ZERO);
+        } else {
+            weights.resize(n_keys, F::of(1.0 / n_keys as f64));
+        }
     }
 
     /// `[query step, key step]`: the mean over the sentences that have the cell, 0 where none has.

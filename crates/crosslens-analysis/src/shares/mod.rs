@@ -8,6 +8,6 @@ mod tally;
 pub use average::AverageAttention;
 pub use offsets::{Diagonal, Offsets};
 pub use rebuilt::{Closeness, ClosenessTally};
-pub use tally::{ShareTally, TopShares};
+pub use tally::{ShareTally, TopShare, TopShares};
 
-pub(crate) use rebuilt::{argmax, weights};
+pub(crate) use rebuilt::{argmax, evenness, weights};

@@ -1,6 +1,6 @@
 //! Sums over rows of attention from which every share is a ratio.
 
-use crosslens_kernels::{Real, vectorised};
+use crosslens_kernels::{Real, moments, place_of_highest};
 use serde::{Deserialize, Serialize};
 
 use crate::split::{Breakdown, N_TERMS};
@@ -8,7 +8,8 @@ use crate::split::{Breakdown, N_TERMS};
 /// Sums over query rows. Every one of them adds up over rows, sentences and shards, and may be weighted, so that shares merge and can be
 /// resampled.
 ///
-/// With the pieces `p` of a score `s` (nine terms or six parts), a row's visible keys `k` and `K` of them with the highest scores:
+/// With the pieces `p` of a score `s` (nine terms or six parts, and the bias of positions where there is one), a row's visible keys `k` and
+/// `K` of them with the highest scores:
 ///
 /// ```text
 /// top-K            mean over rows and the K places of |p| / Σ_p |p|                        (the paper's)
@@ -27,12 +28,21 @@ pub struct ShareTally {
 pub struct TopShares {
     /// How many places of each row.
     pub k: usize,
-    /// By piece; they add up to 1.
-    pub absolute: Vec<f64>,
-    /// By piece: `p / Σ |p|`.
-    pub signed: Vec<f64>,
-    /// By piece, each centred along the keys first.
-    pub centred: Vec<f64>,
+    /// `|p| / Σ |p|`.
+    pub absolute: TopShare,
+    /// `p / Σ |p|`.
+    pub signed: TopShare,
+    /// `|p| / Σ |p|`, each piece centred along the keys first.
+    pub centred: TopShare,
+}
+
+/// One kind of share at the highest scores. Absolute and centred ones add up to 1 with that of the bias.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopShare {
+    /// By piece.
+    pub pieces: Vec<f64>,
+    /// Of the bias of positions; 0 where there is none.
+    pub bias: f64,
 }
 
 const ROWS: usize = 0;
@@ -44,8 +54,8 @@ const PER_TOP: usize = 1;
 impl ShareTally {
     /// No row yet; `ks` are the K of the top-K shares.
     pub fn new(n_pieces: usize, ks: &[usize]) -> Self {
-        // By piece: covariance, then three sums for each K; one more covariance for the bias of positions, three for the query's mean.
-        let len = FIRST + n_pieces + 1 + 3 + ks.len() * (3 * n_pieces + PER_TOP);
+        // By piece and for the bias of positions: covariance, then three sums for each K; three more covariances for the query's mean.
+        let len = FIRST + n_pieces + 1 + 3 + ks.len() * (3 * (n_pieces + 1) + PER_TOP);
         Self { n_pieces, ks: ks.to_vec(), sums: vec![0.0; len] }
     }
 
@@ -90,21 +100,19 @@ impl ShareTally {
 
     /// Shares at the highest scores, for each K.
     pub fn top(&self) -> Vec<TopShares> {
-        let n = self.n_pieces;
-        let mut from = self.first_top();
-        let mut shares = Vec::new();
-        for &k in &self.ks {
-            let mean = |start: usize, rows: f64| self.sums[start..start + n].iter().map(|sum| sum / rows.max(f64::MIN_POSITIVE)).collect();
+        let n = self.n_pieces + 1;
+        let of_ks = self.sums[self.first_top()..].chunks_exact(3 * n + PER_TOP);
+        let of_k = |(&k, sums): (&usize, &[f64])| {
+            let mean = |sums: &[f64], rows: f64| {
+                let mut pieces: Vec<f64> = sums.iter().map(|sum| sum / rows.max(f64::MIN_POSITIVE)).collect();
+                let bias = pieces.pop().unwrap_or(0.0);
+                TopShare { pieces, bias }
+            };
             let rows = self.sums[ROWS];
-            shares.push(TopShares {
-                k,
-                absolute: mean(from, rows),
-                signed: mean(from + n, rows),
-                centred: mean(from + 2 * n, self.sums[from + 3 * n]),
-            });
-            from += 3 * n + PER_TOP;
-        }
-        shares
+            let (absolute, signed, centred) = (mean(&sums[..n], rows), mean(&sums[n..2 * n], rows), mean(&sums[2 * n..3 * n], sums[3 * n]));
+            TopShares { k, absolute, signed, centred }
+        };
+        self.ks.iter().zip(of_ks).map(of_k).collect()
     }
 
     fn covariances(&self) -> Vec<f64> {
@@ -125,56 +133,78 @@ impl ShareTally {
         }
         self.sums[ROWS] += 1.0;
         let n = self.n_pieces;
-        let mut means = [0.0; N_TERMS];
-        let means = &mut means[..n];
-        vectorised(
-            #[inline(always)]
-            || {
-                let share = 1.0 / n_keys as f64;
-                let mean = F::of(moments(score, score, F::ZERO).0.to_f64() * share);
-                // Rounding leaves the deviations a small sum, which a large constant in a piece would blow up.
-                let (sum, product) = moments(score, score, mean);
-                let left_over = (sum.to_f64() - mean.to_f64() * n_keys as f64) * share;
-                self.sums[VARIANCE] += product.to_f64() * share - sum.to_f64() * share * left_over;
-                let mut add = |place: usize, piece: &[F]| {
-                    let (sum, product) = moments(piece, score, mean);
-                    let mean = sum.to_f64() * share;
-                    self.sums[place] += product.to_f64() * share - mean * left_over;
-                    mean
-                };
-                for (piece, mean) in means.iter_mut().enumerate() {
-                    *mean = add(FIRST + piece, breakdown.piece(piece, query));
-                }
-                add(FIRST + n, breakdown.bias(query));
-                for part in 0..3 {
-                    add(FIRST + n + 1 + part, breakdown.mean_piece(part, query));
-                }
-            },
-        );
-        self.add_top(breakdown, query, score, means);
+        let share = 1.0 / n_keys as f64;
+        let mut of_score = [(F::ZERO, F::ZERO)];
+        moments(|_| score, score, F::ZERO, &mut of_score);
+        let mean = F::of(of_score[0].0.to_f64() * share);
+
+        let (bias, n_means) = (breakdown.bias(query), if n == N_TERMS { 3 } else { 1 });
+        let row = |number: usize| match number {
+            0 => score,
+            _ if number <= n => breakdown.piece(number - 1, query),
+            _ if number <= n + n_means => breakdown.mean_piece(number - n - 1, query),
+            _ => bias,
+        };
+        let mut all = [(F::ZERO, F::ZERO); 1 + N_TERMS + 3 + 1];
+        let all = &mut all[..1 + n + n_means + usize::from(!bias.is_empty())];
+        moments(row, score, mean, all);
+        // Rounding leaves the deviations a small sum, which a large constant in a piece would blow up.
+        let left_over = (all[0].0.to_f64() - mean.to_f64() * n_keys as f64) * share;
+        let covariance = |(sum, product): (F, F)| product.to_f64() * share - sum.to_f64() * share * left_over;
+        self.sums[VARIANCE] += covariance(all[0]);
+        let mut means = [0.0; N_TERMS + 1];
+        for (piece, &of_piece) in all[1..=n].iter().enumerate() {
+            means[piece] = of_piece.0.to_f64() * share;
+            self.sums[FIRST + piece] += covariance(of_piece);
+        }
+        for (part, &of_mean) in all[1 + n..][..n_means].iter().enumerate() {
+            self.sums[FIRST + n + 1 + part] += covariance(of_mean);
+        }
+        if let Some(&of_bias) = all.get(1 + n + n_means) {
+            means[n] = of_bias.0.to_f64() * share;
+            self.sums[FIRST + n] += covariance(of_bias);
+        }
+        self.add_top(breakdown, query, score, &means[..=n]);
     }
 
+    /// `means` of the pieces and of the bias along the keys.
     fn add_top<F: Real>(&mut self, breakdown: &Breakdown<F>, query: usize, score: &[F], means: &[f64]) {
-        let n = self.n_pieces;
+        let (n_pieces, n) = (self.n_pieces, self.n_pieces + 1);
+        let bias = breakdown.bias(query);
         let most = self.ks.iter().copied().max().unwrap_or(0).min(score.len());
-        let places = highest(score, most);
+        let (mut few, mut many) = ([0; FEW_PLACES], Vec::new());
+        let places = if most <= FEW_PLACES {
+            &mut few[..most]
+        } else {
+            many.resize(most, 0);
+            &mut many[..]
+        };
+        highest(score, places);
+        // A single key has nothing to be centred against.
+        let is_varied = score.len() > 1;
         let mut from = self.first_top();
-        for number in 0..self.ks.len() {
-            let places = &places[..self.ks[number].min(places.len())];
+        for &k in &self.ks {
+            let places = &places[..k.min(places.len())];
             let share = 1.0 / places.len() as f64;
-            // A single key has nothing to be centred against.
-            let is_varied = score.len() > 1;
-            self.sums[from + 3 * n] += f64::from(u8::from(is_varied));
+            let (sums, rest) = self.sums[from..].split_at_mut(3 * n);
+            rest[0] += f64::from(u8::from(is_varied));
             for &place in places {
-                let value = |piece: usize| breakdown.piece(piece, query)[place].to_f64();
-                let total: f64 = (0..n).map(|piece| value(piece).abs()).sum();
-                let centred: f64 = means.iter().enumerate().map(|(piece, mean)| (value(piece) - mean).abs()).sum();
+                let (mut total, mut centred) = (0.0, 0.0);
+                let mut values = [0.0; N_TERMS + 1];
+                for (piece, value) in values[..n_pieces].iter_mut().enumerate() {
+                    *value = breakdown.piece(piece, query)[place].to_f64();
+                }
+                values[n_pieces] = bias.get(place).map_or(0.0, |bias| bias.to_f64());
+                for (value, mean) in values.iter().zip(means) {
+                    total += value.abs();
+                    centred += (value - mean).abs();
+                }
                 let per_total = if total >= f64::MIN_POSITIVE { share / total } else { 0.0 };
                 let per_centred = if is_varied && centred >= f64::MIN_POSITIVE { share / centred } else { 0.0 };
-                for (piece, mean) in means.iter().enumerate() {
-                    self.sums[from + piece] += value(piece).abs() * per_total;
-                    self.sums[from + n + piece] += value(piece) * per_total;
-                    self.sums[from + 2 * n + piece] += (value(piece) - mean).abs() * per_centred;
+                for (piece, (value, mean)) in values.iter().zip(means).enumerate() {
+                    sums[piece] += value.abs() * per_total;
+                    sums[n + piece] += value * per_total;
+                    sums[2 * n + piece] += (value - mean).abs() * per_centred;
                 }
             }
             from += 3 * n + PER_TOP;
@@ -182,36 +212,42 @@ impl ShareTally {
     }
 }
 
-/// Sums kept apart, so that loops vectorise in a fixed order.
-const PARTIAL_SUMS: usize = 8;
+/// Places of the highest scores that need no memory of their own.
+const FEW_PLACES: usize = 8;
 
-/// `Σ p` and `Σ p·(s − mean)` over the places of `piece`, which may be none.
-#[inline(always)]
-fn moments<F: Real>(piece: &[F], score: &[F], mean: F) -> (F, F) {
-    let (mut sums, mut products) = ([F::ZERO; PARTIAL_SUMS], [F::ZERO; PARTIAL_SUMS]);
-    let ((blocks, rest), (score_blocks, score_rest)) = (piece.as_chunks::<PARTIAL_SUMS>(), score.as_chunks::<PARTIAL_SUMS>());
-    for (piece, score) in blocks.iter().zip(score_blocks) {
-        for i in 0..PARTIAL_SUMS {
-            sums[i] += piece[i];
-            products[i] += piece[i] * (score[i] - mean);
+/// The places of the highest scores, as many as `places` has room for and at most as many as there are scores: highest first, the earlier
+/// among equals.
+fn highest<F: Real>(score: &[F], places: &mut [usize]) {
+    if let [place] = places {
+        *place = place_of_highest(score).unwrap_or(0);
+        return;
+    }
+    let mut n_found = 0;
+    for place in 0..score.len() {
+        let rank = places[..n_found].iter().position(|&other| score[place] > score[other]).unwrap_or(n_found);
+        if rank < places.len() {
+            n_found = (n_found + 1).min(places.len());
+            places.copy_within(rank..n_found - 1, rank + 1);
+            places[rank] = place;
         }
     }
-    for (i, (&piece, &score)) in rest.iter().zip(score_rest).enumerate() {
-        sums[i] += piece;
-        products[i] += piece * (score - mean);
-    }
-    (sums.into_iter().sum(), products.into_iter().sum())
 }
 
-/// The places of the `n` highest scores, highest first, the earlier among equals.
-fn highest<F: Real>(score: &[F], n: usize) -> Vec<usize> {
-    let mut places: Vec<usize> = Vec::with_capacity(n + 1);
-    for place in 0..score.len() {
-        let rank = places.iter().position(|&other| score[place] > score[other]).unwrap_or(places.len());
-        if rank < n {
-            places.insert(rank, place);
-            places.truncate(n);
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_highest_are_the_first_of_a_sort(score in prop::collection::vec(-3i8..4, 1..40), k in 0usize..40) {
+            let score: Vec<f32> = score.into_iter().map(f32::from).collect();
+            let mut expected: Vec<usize> = (0..score.len()).collect();
+            expected.sort_by(|&a, &b| score[b].total_cmp(&score[a]));
+            let mut places = vec![0; k.min(score.len())];
+            highest(&score, &mut places);
+            prop_assert_eq!(&places[..], &expected[..places.len()]);
         }
     }
-    places
 }

@@ -95,12 +95,10 @@ impl<'a, F: Real> Mapped<'a, F> {
         residual.resize(tokens.len() * d, F::ZERO);
         self.map_states(states, mapped);
         for (step, residual) in residual.chunks_exact_mut(d.max(1)).enumerate() {
-            if let Some(next) = input.get(step + 1) {
-                fetch_ahead(next);
-            }
+            let next_input = input.get(step + 1).copied().unwrap_or(&[]);
             match self.map {
-                Some(_) => subtract(residual, &mapped[step * d..][..d], temporal[step], input[step]),
-                None => subtract(residual, &states[step * d..][..d], temporal[step], input[step]),
+                Some(_) => subtract(residual, &mapped[step * d..], temporal[step], input[step], next_input),
+                None => subtract(residual, &states[step * d..], temporal[step], input[step], next_input),
             }
         }
         Parts { temporal, input, rows, residual: residual.chunks_exact(d.max(1)).collect() }
@@ -121,13 +119,24 @@ impl<'a, F: Real> Mapped<'a, F> {
     }
 }
 
-/// `residual = state − temporal − input`.
-fn subtract<F: Real, S: Real>(residual: &mut [F], state: &[S], temporal: &[F], input: &[F]) {
+/// `residual = state − temporal − input` of the first of some states. Of the input part that is needed next and may be empty, and of the
+/// states to come, a line is asked for at a time, as many as the processor can wait for.
+fn subtract<F: Real, S: Real>(residual: &mut [F], states: &[S], temporal: &[F], input: &[F], next_input: &[F]) {
+    /// Numbers between two requests: a line of the cache of `f32`.
+    const STRETCH: usize = 16;
+    let d = residual.len();
+    let later = states.get(2 * d..).unwrap_or(&[]);
     vectorised(
         #[inline(always)]
         || {
-            for (((residual, &state), &temporal), &input) in residual.iter_mut().zip(state).zip(temporal).zip(input) {
-                *residual = F::of(state.to_f64()) - temporal - input;
+            let (mut next_input, mut later) = (next_input.chunks(STRETCH), later.chunks(STRETCH));
+            let parts = states[..d].chunks(STRETCH).zip(temporal.chunks(STRETCH)).zip(input.chunks(STRETCH));
+            for (residual, ((state, temporal), input)) in residual.chunks_mut(STRETCH).zip(parts) {
+                next_input.next().into_iter().for_each(fetch_ahead);
+                later.next().into_iter().for_each(fetch_ahead);
+                for (((residual, &state), &temporal), &input) in residual.iter_mut().zip(state).zip(temporal).zip(input) {
+                    *residual = F::of(state.to_f64()) - temporal - input;
+                }
             }
         },
     );

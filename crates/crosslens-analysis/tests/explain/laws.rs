@@ -79,7 +79,7 @@ fn tally(planted: &Planted, site: usize, sentences: std::ops::Range<usize>) -> S
 }
 
 fn all_shares(tally: &ShareTally) -> Vec<f64> {
-    let top = tally.top().into_iter().flat_map(|top| [top.absolute, top.signed, top.centred].concat());
+    let top = tally.top().into_iter().flat_map(|top| [top.absolute, top.signed, top.centred]).flat_map(|top| top.pieces.into_iter().chain([top.bias]));
     tally.centred().into_iter().chain(top).chain(tally.query_mean()).chain([tally.centred_bias(), tally.rows()]).collect()
 }
 

@@ -48,6 +48,7 @@ Shares: means over all query rows with equal weight; `score` is the full one, po
   shares.E.top1_signed              [3, 3]      term / Σ|terms|
   shares.E.top1_centred, .top3_centred  [3, 3]  after taking each term's mean along the visible keys off; places are still
                                                 those of the score; rows whose Σ|terms| is 0 (one visible key) do not count
+                                                with a position bias all of these, by_step too, are [10]: nine terms row by row, the bias
   shares.E.centred                  [3, 3]      Σ_rows cov_k(term, score) / Σ_rows var_k(score); both divide by the number of
                                                 visible keys
   shares.E.centred_position_bias    []          the same for the position bias (0 if none)
@@ -464,17 +465,19 @@ def query_mean_terms(inputs, scalars, side, fit, key_parts, rows):
 
 def bilinear_shares(terms, full, bias, mean_terms, rows):
     by_step = [[row for row in rows if row.step == step] for step in range(max(row.step for row in rows) + 1)]
+    # Where there is a position bias it is a tenth term.
+    pieces = np.concatenate([terms.reshape(len(terms), 9), bias[:, None]], axis=1) if bias.any() else terms
     return {
-        "shares.{}.top1": mean_top_share(terms, full, rows, 1),
-        "shares.{}.top3": mean_top_share(terms, full, rows, 3),
-        "shares.{}.top1_signed": mean_top_share(terms, full, rows, 1, signed=True),
-        "shares.{}.top1_centred": mean_top_share(terms, full, rows, 1, centre=True),
-        "shares.{}.top3_centred": mean_top_share(terms, full, rows, 3, centre=True),
+        "shares.{}.top1": mean_top_share(pieces, full, rows, 1),
+        "shares.{}.top3": mean_top_share(pieces, full, rows, 3),
+        "shares.{}.top1_signed": mean_top_share(pieces, full, rows, 1, signed=True),
+        "shares.{}.top1_centred": mean_top_share(pieces, full, rows, 1, centre=True),
+        "shares.{}.top3_centred": mean_top_share(pieces, full, rows, 3, centre=True),
         "shares.{}.centred": centred_share(terms, full, rows),
         "shares.{}.centred_position_bias": centred_share(bias, full, rows),
         "shares.{}.query_mean": centred_share(mean_terms, full, rows),
         "by_step.{}.centred": np.array([centred_share(terms, full, some) for some in by_step]),
-        "by_step.{}.top1": np.array([mean_top_share(terms, full, some, 1) for some in by_step]),
+        "by_step.{}.top1": np.array([mean_top_share(pieces, full, some, 1) for some in by_step]),
     }
 
 

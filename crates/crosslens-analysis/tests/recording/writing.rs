@@ -57,20 +57,44 @@ fn a_recording_that_is_given_up_leaves_nothing_but_files_of_others() {
 fn a_recording_that_was_never_finished_is_none() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("deep/recording");
-    let mut writer = RecordingWriter::create(&path, &small_description(), Existing::Refuse).expect("a new recording").with_shard_bytes(1);
-    writer.add(&[small_sentence(0)]).expect("a sentence that fits");
-    drop(writer);
+    let begin = |existing| {
+        let mut writer = RecordingWriter::create(&path, &small_description(), existing).expect("a new recording").with_shard_bytes(1);
+        writer.add(&[small_sentence(0)]).expect("a sentence that fits");
+        writer
+    };
+    // As in a process that is killed.
+    std::mem::forget(begin(Existing::Refuse));
     assert!(path.join("shard-00000.safetensors").exists());
     let error = Recording::open(&path).expect_err("no manifest");
     assert!(matches!(error, RecordingError::NotARecording { .. }), "{error}");
-    RecordingWriter::create(&path, &small_description(), Existing::Replace).expect("what a killed writer left can be replaced");
+    drop(begin(Existing::Replace));
+    assert!(!path.exists(), "what is dropped is taken away");
+    let writer = begin(Existing::Refuse);
+    write(&path.join("thesis.tex"), b"ten years of work");
+    drop(writer);
+    assert!(path.join("thesis.tex").exists());
 }
 
 #[test]
 fn a_recording_without_a_sentence_is_not_written() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let writer = RecordingWriter::create(folder.path().join("empty"), &small_description(), Existing::Refuse).expect("a new recording");
+    let path = folder.path().join("empty");
+    let writer = RecordingWriter::create(&path, &small_description(), Existing::Refuse).expect("a new recording");
     assert!(matches!(writer.finish(), Err(RecordingError::Empty { .. })));
+    assert!(!path.exists());
+}
+
+/// The manifest cannot be written where a folder has its name.
+#[test]
+fn a_recording_that_cannot_be_finished_leaves_only_what_is_not_its_own() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("recording");
+    let mut writer = RecordingWriter::create(&path, &small_description(), Existing::Refuse).expect("a new recording");
+    writer.add(&[small_sentence(0)]).expect("a sentence that fits");
+    std::fs::create_dir(path.join("recording.json")).expect("a folder");
+    std::fs::write(path.join("recording.json/thesis.tex"), "ten years of work").expect("a file");
+    assert!(writer.finish().is_err());
+    assert!(path.join("recording.json/thesis.tex").exists());
 }
 
 #[test]
