@@ -150,17 +150,21 @@ impl Subject {
         Ok(lists)
     }
 
-    /// Consecutive pairs that are run side by side.
+    /// Consecutive pairs that are run side by side: as few batches as there can be, of about the same size, and as many for one thread as for
+    /// another.
     fn shards(&self, pairs: &[Pair]) -> Vec<Range<usize>> {
-        let most = pairs.len().div_ceil(self.threads.count());
-        let (mut shards, mut first, mut rows) = (Vec::new(), 0, 0);
+        let rows = |pair: &Pair| pair.source.len().max(pair.target.len());
+        let n_rows: usize = pairs.iter().map(rows).sum();
+        let n_threads = self.threads.count();
+        let n_shards = n_rows.div_ceil(BATCH_ROWS).next_multiple_of(n_threads).min(pairs.len());
+        let (mut shards, mut first, mut before) = (Vec::new(), 0, 0);
         for (number, pair) in pairs.iter().enumerate() {
-            let more = pair.source.len().max(pair.target.len());
-            if number > first && (rows + more > BATCH_ROWS || number - first == most) {
-                shards.push(first..number);
-                (first, rows) = (number, 0);
+            before += rows(pair);
+            // A shard ends with the pair that brings all up to it to its share of the rows.
+            if before * n_shards >= (shards.len() + 1) * n_rows {
+                shards.push(first..number + 1);
+                first = number + 1;
             }
-            rows += more;
         }
         if first < pairs.len() {
             shards.push(first..pairs.len());

@@ -10,8 +10,9 @@ use crate::weights::Weights;
 
 /// Inputs that are multiplied before the next ones: as many rows of a panel as stay near.
 const DEPTH: usize = 512;
-/// Rows that are multiplied before the next ones, so that they and their results stay near while the weights pass by.
-const NEAR_ROWS: usize = 96;
+/// Most rows that are multiplied before the next ones, so that they and their results stay near while the weights pass by: as many as 17
+/// tiles of a product hold.
+const NEAR_ROWS: usize = 102;
 /// Outputs that are packed from a table at a time.
 const TABLE_ROWS: usize = 1024;
 
@@ -101,7 +102,9 @@ impl Linear {
     pub(crate) fn apply(&self, rows: &[f32], result: &mut Vec<f32>) {
         let n_rows = rows.len() / self.d_in;
         result.resize(n_rows * self.d_out, 0.0);
-        let near = rows.chunks(NEAR_ROWS * self.d_in).zip(result.chunks_mut(NEAR_ROWS * self.d_out));
+        // About as many each time: a few rows at the end would read all weights for themselves.
+        let n_near = n_rows.div_ceil(n_rows.div_ceil(NEAR_ROWS).max(1)).max(1);
+        let near = rows.chunks(n_near * self.d_in).zip(result.chunks_mut(n_near * self.d_out));
         for (rows, result) in near {
             let n_rows = rows.len() / self.d_in;
             let left = Matrix::new(rows, n_rows, self.d_in);
