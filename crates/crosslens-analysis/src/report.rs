@@ -419,6 +419,12 @@ pub struct ByStep {
     /// Tables, or six numbers, by measure, then step.
     #[serde(flatten)]
     pub measures: BTreeMap<String, Vec<Vec<f64>>>,
+    /// Shares of the bias of positions by measure, then step; empty where there is no such bias.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub position_bias: BTreeMap<String, Vec<f64>>,
+    /// By step, as in [`SharesReport`].
+    #[serde(default)]
+    pub query_mean: Vec<Vec<f64>>,
 }
 
 /// 95 % intervals.

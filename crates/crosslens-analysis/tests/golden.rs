@@ -266,29 +266,29 @@ fn terms_and_shares_are_those_of_the_definitions() {
             case.compare("scores", &direct);
             let mut total = ShareTally::new(n_pieces, &[1, 3]);
             by_step.iter().for_each(|step| total.add(step, 1.0));
-            if is_additive {
-                case.compare(&format!("shares.{name}.parts"), &total.centred());
-                case.compare(&format!("shares.{name}.query_mean"), &total.query_mean());
-                continue;
-            }
-            if case.has("position_bias") {
-                case.compare("position_bias", &bias);
-            }
-            // Ten numbers, the last of the bias, where there is one.
-            let with_bias = |top: &TopShare| top.pieces.iter().copied().chain(case.has("position_bias").then_some(top.bias)).collect::<Vec<_>>();
+            // Nine or six numbers, and one of the bias where there is one.
+            let with_bias =
+                |top: &TopShare| top.pieces.iter().copied().chain(case.has("position_bias").then_some(top.bias)).collect::<Vec<_>>();
             let top = total.top();
-            case.compare(&format!("shares.{name}.centred"), &total.centred());
-            case.compare(&format!("shares.{name}.centred_position_bias"), &[total.centred_bias()]);
-            case.compare(&format!("shares.{name}.query_mean"), &total.query_mean());
             case.compare(&format!("shares.{name}.top1"), &with_bias(&top[0].absolute));
             case.compare(&format!("shares.{name}.top1_signed"), &with_bias(&top[0].signed));
             case.compare(&format!("shares.{name}.top1_centred"), &with_bias(&top[0].centred));
             case.compare(&format!("shares.{name}.top3"), &with_bias(&top[1].absolute));
             case.compare(&format!("shares.{name}.top3_centred"), &with_bias(&top[1].centred));
-            let centred: Vec<f64> = by_step.iter().flat_map(ShareTally::centred).collect();
-            case.compare(&format!("by_step.{name}.centred"), &centred);
             let top: Vec<f64> = by_step.iter().flat_map(|step| with_bias(&step.top()[0].absolute)).collect();
             case.compare(&format!("by_step.{name}.top1"), &top);
+            case.compare(&format!("shares.{name}.query_mean"), &total.query_mean());
+            if is_additive {
+                case.compare(&format!("shares.{name}.parts"), &total.centred());
+                continue;
+            }
+            if case.has("position_bias") {
+                case.compare("position_bias", &bias);
+            }
+            case.compare(&format!("shares.{name}.centred"), &total.centred());
+            case.compare(&format!("shares.{name}.centred_position_bias"), &[total.centred_bias()]);
+            let centred: Vec<f64> = by_step.iter().flat_map(ShareTally::centred).collect();
+            case.compare(&format!("by_step.{name}.centred"), &centred);
         }
     }
 }

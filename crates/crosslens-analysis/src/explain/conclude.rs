@@ -148,7 +148,7 @@ fn site_report(
         error,
         shares: total.as_ref().map(|total| shares_report(total, site)),
         control: None,
-        by_step: total.as_ref().map(|_| by_step(&totals.by_step)),
+        by_step: total.as_ref().map(|_| by_step(&totals.by_step, site)),
         intervals: total.as_ref().and_then(|_| intervals(totals, site)),
         average_attention,
         entropy: totals.entropy.0 / totals.entropy.1.max(1) as f64,
@@ -165,10 +165,13 @@ fn site_report(
     report
 }
 
+/// The name of the centred shares.
+const CENTRED: &str = "centred";
+
 /// Every measure of a tally by name, each a list by piece.
 fn measures(tally: &ShareTally) -> Vec<(String, Vec<f64>)> {
     let top = top_measures(tally).into_iter().map(|(name, share)| (name, share.pieces));
-    [("centred".to_owned(), tally.centred())].into_iter().chain(top).collect()
+    [(CENTRED.to_owned(), tally.centred())].into_iter().chain(top).collect()
 }
 
 /// The measures at the highest scores, by name.
@@ -180,10 +183,20 @@ fn top_measures(tally: &ShareTally) -> Vec<(String, TopShare)> {
     tally.top().into_iter().flat_map(named).collect()
 }
 
-/// What the bias of positions has of the measures at the highest scores, by name; nothing where the site has none.
-fn bias_at_top(tally: &ShareTally, site: &Site) -> BTreeMap<String, f64> {
-    let measures = if site.map.position_bias().is_some() { top_measures(tally) } else { Vec::new() };
-    measures.into_iter().map(|(name, share)| (name, share.bias)).collect()
+/// What the bias of positions has of every measure, by name; nothing where the site has none.
+fn biases(tally: &ShareTally, site: &Site) -> BTreeMap<String, f64> {
+    if site.map.position_bias().is_none() {
+        return BTreeMap::new();
+    }
+    let top = top_measures(tally).into_iter().map(|(name, share)| (name, share.bias));
+    [(CENTRED.to_owned(), tally.centred_bias())].into_iter().chain(top).collect()
+}
+
+/// The same at the highest scores alone.
+fn biases_at_top(tally: &ShareTally, site: &Site) -> BTreeMap<String, f64> {
+    let mut biases = biases(tally, site);
+    biases.remove(CENTRED);
+    biases
 }
 
 fn shares_report(tally: &ShareTally, site: &Site) -> SharesReport {
@@ -191,7 +204,7 @@ fn shares_report(tally: &ShareTally, site: &Site) -> SharesReport {
         tables: BTreeMap::new(),
         parts: BTreeMap::new(),
         position_bias: tally.centred_bias(),
-        position_bias_top: bias_at_top(tally, site),
+        position_bias_top: biases_at_top(tally, site),
         query_mean: tally.query_mean(),
     };
     for (name, shares) in measures(tally) {
@@ -206,14 +219,19 @@ fn shares_report(tally: &ShareTally, site: &Site) -> SharesReport {
     report
 }
 
-fn by_step(steps: &[ShareTally]) -> ByStep {
+fn by_step(steps: &[ShareTally], site: &Site) -> ByStep {
     let mut by_measure: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
+    let mut position_bias: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for step in steps {
         for (name, shares) in measures(step) {
             by_measure.entry(name).or_default().push(shares);
         }
+        for (name, share) in biases(step, site) {
+            position_bias.entry(name).or_default().push(share);
+        }
     }
-    ByStep { rows: steps.iter().map(ShareTally::rows).collect(), measures: by_measure }
+    let query_mean = steps.iter().map(ShareTally::query_mean).collect();
+    ByStep { rows: steps.iter().map(ShareTally::rows).collect(), measures: by_measure, position_bias, query_mean }
 }
 
 /// `None` where no resample was asked for or none drew a sentence.
@@ -235,7 +253,7 @@ fn intervals(totals: &SiteTotals, site: &Site) -> Option<Intervals> {
             samples.entry(name).or_default().push(values);
         }
     }
-    let biases: Vec<_> = drawn.iter().map(|(shares, _)| bias_at_top(shares, site)).collect();
+    let biases: Vec<_> = drawn.iter().map(|(shares, _)| biases_at_top(shares, site)).collect();
     let of_bias = |name: &String| interval(&mut biases.iter().map(|biases| biases[name]).collect::<Vec<_>>());
     let position_bias_top = biases[0].keys().map(|name| (name.clone(), of_bias(name))).collect();
     let columns = |rows: &[Vec<f64>]| -> Vec<[f64; 2]> {

@@ -79,7 +79,11 @@ fn tally(planted: &Planted, site: usize, sentences: std::ops::Range<usize>) -> S
 }
 
 fn all_shares(tally: &ShareTally) -> Vec<f64> {
-    let top = tally.top().into_iter().flat_map(|top| [top.absolute, top.signed, top.centred]).flat_map(|top| top.pieces.into_iter().chain([top.bias]));
+    let top = tally
+        .top()
+        .into_iter()
+        .flat_map(|top| [top.absolute, top.signed, top.centred])
+        .flat_map(|top| top.pieces.into_iter().chain([top.bias]));
     tally.centred().into_iter().chain(top).chain(tally.query_mean()).chain([tally.centred_bias(), tally.rows()]).collect()
 }
 
@@ -221,6 +225,27 @@ proptest! {
             halves.add(&tally(&planted, site, cut..n), 1.0);
             prop_assert!(furthest(&all_shares(&halves), &all_shares(&tally(&planted, site, 0..n))) < 1e-9);
         }
+    }
+
+    /// Sizes and variance, of the whole and of every step, with what the bias of positions has. A row of one key does not vary.
+    #[test]
+    fn shares_add_up_to_one_at_every_step(plan in plans()) {
+        let planted = Planted::of(&plan, every_map(plan.seed));
+        let report = planted.explain(&everything()).report;
+        for site in &report.sites {
+            let by_step = site.by_step.as_ref().expect("the terms add up");
+            for (measure, steps) in by_step.measures.iter().filter(|(measure, _)| !measure.ends_with("_signed")) {
+                for (step, pieces) in steps.iter().enumerate() {
+                    let bias = by_step.position_bias.get(measure).map_or(0.0, |steps| steps[step]);
+                    let total = pieces.iter().sum::<f64>() + bias;
+                    let is_still = measure.contains("centred") && pieces.iter().all(|&share| share == 0.0) && bias == 0.0;
+                    prop_assert!((total - 1.0).abs() < 1e-3 || is_still, "{}, {measure}, step {step}: {total}", site.map);
+                }
+            }
+            prop_assert_eq!(by_step.query_mean.len(), by_step.rows.len());
+            prop_assert_eq!(by_step.position_bias.is_empty(), site.shares.as_ref().expect("the terms add up").position_bias_top.is_empty());
+        }
+        prop_assert!(report.sites.iter().any(|site| !site.by_step.as_ref().expect("the terms add up").position_bias.is_empty()));
     }
 
     #[test]

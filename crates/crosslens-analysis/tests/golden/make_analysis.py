@@ -48,7 +48,8 @@ Shares: means over all query rows with equal weight; `score` is the full one, po
   shares.E.top1_signed              [3, 3]      term / Σ|terms|
   shares.E.top1_centred, .top3_centred  [3, 3]  after taking each term's mean along the visible keys off; places are still
                                                 those of the score; rows whose Σ|terms| is 0 (one visible key) do not count
-                                                with a position bias all of these, by_step too, are [10]: nine terms row by row, the bias
+                                                with a position bias all of these, by_step too, are [10]: nine terms row by row, the bias;
+                                                additive: [6], as parts.E
   shares.E.centred                  [3, 3]      Σ_rows cov_k(term, score) / Σ_rows var_k(score); both divide by the number of
                                                 visible keys
   shares.E.centred_position_bias    []          the same for the position bias (0 if none)
@@ -463,22 +464,34 @@ def query_mean_terms(inputs, scalars, side, fit, key_parts, rows):
     return scalars["scale"] * np.concatenate([(key[:, row.keys] @ query).T for row in rows])
 
 
-def bilinear_shares(terms, full, bias, mean_terms, rows):
-    by_step = [[row for row in rows if row.step == step] for step in range(max(row.step for row in rows) + 1)]
-    # Where there is a position bias it is a tenth term.
-    pieces = np.concatenate([terms.reshape(len(terms), 9), bias[:, None]], axis=1) if bias.any() else terms
+def rows_by_step(rows):
+    return [[row for row in rows if row.step == step] for step in range(max(row.step for row in rows) + 1)]
+
+
+def top_shares(pieces, full, rows):
     return {
         "shares.{}.top1": mean_top_share(pieces, full, rows, 1),
         "shares.{}.top3": mean_top_share(pieces, full, rows, 3),
         "shares.{}.top1_signed": mean_top_share(pieces, full, rows, 1, signed=True),
         "shares.{}.top1_centred": mean_top_share(pieces, full, rows, 1, centre=True),
         "shares.{}.top3_centred": mean_top_share(pieces, full, rows, 3, centre=True),
+    }
+
+
+def top_share_by_step(pieces, full, rows):
+    return {"by_step.{}.top1": np.array([mean_top_share(pieces, full, some, 1) for some in rows_by_step(rows)])}
+
+
+def bilinear_shares(terms, full, bias, mean_terms, rows):
+    # Where there is a position bias it is a tenth term.
+    pieces = np.concatenate([terms.reshape(len(terms), 9), bias[:, None]], axis=1) if bias.any() else terms
+    shares = top_shares(pieces, full, rows) | {
         "shares.{}.centred": centred_share(terms, full, rows),
         "shares.{}.centred_position_bias": centred_share(bias, full, rows),
         "shares.{}.query_mean": centred_share(mean_terms, full, rows),
-        "by_step.{}.centred": np.array([centred_share(terms, full, some) for some in by_step]),
-        "by_step.{}.top1": np.array([mean_top_share(pieces, full, some, 1) for some in by_step]),
+        "by_step.{}.centred": np.array([centred_share(terms, full, some) for some in rows_by_step(rows)]),
     }
+    return shares | top_share_by_step(pieces, full, rows)
 
 
 # ---- rebuilt attention
@@ -559,6 +572,8 @@ def make(name, config):
         if kind == "additive":
             terms = six_parts(inputs, parts, rows)
             arrays |= {f"parts.{estimator}": terms, f"shares.{estimator}.parts": centred_share(terms, full, rows)}
+            shares = top_shares(terms, full, rows) | top_share_by_step(terms, full, rows)
+            arrays |= {key.format(estimator): value for key, value in shares.items()}
             mean_terms = six_parts_mean(inputs, parts, sides["query"], fit["query"], rows)
             arrays[f"shares.{estimator}.query_mean"] = centred_share(mean_terms, full, rows)
         else:
@@ -642,9 +657,9 @@ def check_split(estimator, sides, parts, terms, scores, arrays):
     assert_close(terms.reshape(len(terms), -1).sum(axis=1), scores, 1e-10)
     if terms.ndim == 2:
         assert_close(arrays[f"shares.{estimator}.parts"].sum(), 1, 1e-10)
-        return
-    total = arrays[f"shares.{estimator}.centred"].sum() + arrays[f"shares.{estimator}.centred_position_bias"]
-    assert_close(total, 1, 1e-10)
+    else:
+        total = arrays[f"shares.{estimator}.centred"].sum() + arrays[f"shares.{estimator}.centred_position_bias"]
+        assert_close(total, 1, 1e-10)
     for share in ("top1", "top3", "top1_centred", "top3_centred"):
         assert_close(arrays[f"shares.{estimator}.{share}"].sum(), 1, 1e-10)
 
