@@ -82,14 +82,7 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
         return Err(Failure::refused("this network for text was not trained on a corpus"));
     };
     let Judged { corpus, pairs, lines, report } = match &arguments.corpus {
-        Some(spec) => {
-            let judged = read_corpus(spec, config)?;
-            let n_pairs = judged.pairs.len();
-            if n_pairs as u64 >= config.max_pairs {
-                output::note(&format!("{spec}: reading ended after {n_pairs} pairs, the run's task.max_pairs"));
-            }
-            judged
-        }
+        Some(spec) => read_corpus(spec, config)?,
         None => {
             let pairs = text.held_out.clone();
             Judged { corpus: "the sentences held out".into(), lines: (1..=pairs.len() as u64).collect(), pairs, report: None }
@@ -158,11 +151,15 @@ struct Judged {
 /// The pairs of a corpus that are as long as those trained on.
 fn read_corpus(spec: &CorpusSpec, config: &CorpusConfig) -> Result<Judged, Failure> {
     let failed = |error: CorpusError| Failure::of(&error);
-    let reader = spec.open(&config.filter()).map_err(failed)?;
+    let filter = config.filter();
+    let reader = spec.open(&filter).map_err(failed)?;
     let mut bar = CorpusBar::new(Style::Auto);
     let (read, report) = reader.read_all(&mut |bytes| bar.show_bytes(bytes)).map_err(failed)?;
     drop(bar);
     output::note(&format!("{spec}: {report}"));
+    if let Some(ended) = filter.ended(&report) {
+        output::note(&format!("{spec}: {ended}, by the run's task.max_pairs"));
+    }
     let lines = read.iter().map(|pair| pair.line).collect();
     let pairs = read.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect();
     Ok(Judged { corpus: spec.to_string(), pairs, lines, report: Some(report) })
