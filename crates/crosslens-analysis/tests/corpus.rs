@@ -53,6 +53,24 @@ fn bad_lines_are_counted_and_good_ones_kept() {
     assert_eq!(pairs, ["a cat=un chat@1", "a cat=un chat@7"]);
 }
 
+/// Pairs of 5 + 6 bytes: after two of them there are 22. What is dropped counts for nothing.
+#[test]
+fn reading_ends_after_as_many_bytes_as_are_wanted_and_says_so() {
+    let text = &b"a cat\tun rat\nno tab\na dog\tun coq\na cow\tun boa\n"[..];
+    let folder = Folder::new(&[("x.tsv", text)]);
+    for (most, n_pairs, says) in [
+        (1, 1, Some("reading ended after 1 pairs, whose texts have 11 bytes")),
+        (12, 2, Some("reading ended after 2 pairs, whose texts have 22 bytes")),
+        (34, 3, None),
+    ] {
+        let filter = Filter { max_total_bytes: Some(most), ..Filter::default() };
+        let (pairs, report) = folder.read("x.tsv", &filter).expect("pairs");
+        assert_eq!((pairs.len(), filter.ended(&report).as_deref()), (n_pairs, says));
+        let fewer = Filter { max_pairs: Some(1), ..filter };
+        assert_eq!(folder.read("x.tsv", &fewer).expect("a pair").0.len(), 1);
+    }
+}
+
 #[test]
 fn lone_returns_end_lines_and_are_counted() {
     let text = &b"a\tb\rno tab\rc\td\r"[..];

@@ -54,7 +54,8 @@ mod tests {
     use super::*;
     use crate::recipes::RECIPES;
 
-    /// Seconds on two idle cores; the order of what is left on a bar hangs on no more than a factor of two.
+    /// Seconds on two idle cores, of the last 64 for two thirds of its updates; the order of what is left on a bar hangs on no more than a
+    /// factor of two.
     #[test]
     fn costs_are_in_proportion_to_measured_times() {
         let measured = [
@@ -67,7 +68,7 @@ mod tests {
             ("escan-bahdanau", 19.0),
             ("escan-luong", 9.5),
             ("escan-ao", 10.1),
-            ("translation-aed", 64.0),
+            ("translation-aed", 96.0),
         ];
         let ratio = |(name, seconds): (&str, f64)| {
             let recipe = RECIPES.iter().find(|recipe| recipe.name == name).expect("a recipe");

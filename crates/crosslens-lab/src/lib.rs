@@ -47,7 +47,7 @@ pub use recording::{RecordOptions, RecordRunError};
 pub use showing::{ImportedOptions, ShowError, ShowOptions, Shown, curves, run_of_report};
 pub use signals::{DEFAULT_CODES, SignalError};
 pub use transcribing::{HeardSoFar, SpeechModel, Transcription};
-pub use translating::{MAX_SOURCE_TOKENS, WriteError, Writing, Written, save_attention};
+pub use translating::{MAX_ATTENTION_BYTES, MAX_SOURCE_TOKENS, WriteError, Writing, Written, save_attention};
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, search, tasks, text, train};

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crosslens_analysis::{Token, replace_file};
 use crosslens_nets::Threads;
-use crosslens_nets::network::{Family, NetworkError, Stepper};
+use crosslens_nets::network::{Family, NetworkConfig, NetworkError, Stepper};
 use crosslens_nets::search::{Hypothesis, Keep, Search, write};
 use crosslens_nets::tasks::END_WORD;
 use crosslens_nets::text::{UNKNOWN_WORD, Units};
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use crate::{AttendError, TrainedModel};
 
@@ -62,6 +62,16 @@ pub enum WriteError {
         /// Its tokens.
         n_tokens: usize,
     },
+    /// A text whose attention alone may take too much memory.
+    #[error("text {number} has {n_tokens} tokens: its attention may take {n_bytes} bytes, at most {MAX_ATTENTION_BYTES} are taken")]
+    TooMuchAttention {
+        /// From 1.
+        number: usize,
+        /// Its tokens.
+        n_tokens: usize,
+        /// See [`TrainedModel::attention_bytes`].
+        n_bytes: usize,
+    },
     /// Words cannot be replaced by what is looked at where nothing is.
     #[error("unknown words are replaced by what attention looks at, and this network has none")]
     NoAttention,
@@ -86,6 +96,11 @@ impl WriteError {
             Self::Length { number, source } => Some((number - 1, source.to_string())),
             Self::TooLong { number, n_tokens } => {
                 Some((number - 1, format!("it has {n_tokens} tokens, at most {MAX_SOURCE_TOKENS} are taken")))
+            }
+            Self::TooMuchAttention { number, n_tokens, n_bytes } => {
+                let reason =
+                    format!("it has {n_tokens} tokens: its attention may take {n_bytes} bytes, at most {MAX_ATTENTION_BYTES} are taken");
+                Some((number - 1, reason))
             }
             _ => None,
         }
@@ -124,25 +139,55 @@ struct Source {
 const BATCH_OF_THREAD: usize = 64;
 /// Most tokens of a text, the end among them: several times the longest sentence that can be trained on.
 pub const MAX_SOURCE_TOKENS: usize = 4096;
+/// Most that the attention of a text may take while it is written.
+pub const MAX_ATTENTION_BYTES: usize = 1 << 30;
+
+impl Writing {
+    fn search(&self, end: Token) -> Search {
+        let mut search =
+            Search { beams: self.beams.max(1), n_best: self.n_best, length_penalty: self.length_penalty, ..Search::greedy(end) };
+        if self.most_tokens > 0 {
+            (search.steps, search.steps_per_source) = (self.most_tokens, 0);
+        }
+        search.keep = match (self.keep_attention, self.replace_unknown) {
+            (true, _) => Keep::Weights,
+            (false, true) => Keep::Places,
+            (false, false) => Keep::Nothing,
+        };
+        search
+    }
+
+    /// Most bytes of the attention of a text of so many tokens: of every beam that runs or has ended, as long as it may be, a row for each of
+    /// its tokens. The best are put together while those are there, so that one beam counts as two.
+    fn attention_bytes(&self, network: &NetworkConfig, n_tokens: usize) -> usize {
+        if !self.keep_attention || network.family == Family::Ved {
+            return 0;
+        }
+        let layers = network.transformer.map_or(1, |transformer| transformer.decoder_layers.unwrap_or(network.layers));
+        let search = self.search(Token::MAX);
+        let numbers = [network.heads, layers, n_tokens, search.most_tokens(n_tokens), 2 * search.beams];
+        numbers.into_iter().fold(size_of::<f32>(), usize::saturating_mul)
+    }
+}
 
 impl TrainedModel {
+    /// Most bytes that the attention of a text takes while it is written; 0 if it is not kept, or the text cannot be read.
+    pub fn attention_bytes(&self, text: &str, how: &Writing) -> usize {
+        if !how.keep_attention {
+            return 0;
+        }
+        self.read_source(text).map_or(0, |(tokens, _)| how.attention_bytes(self.network.config(), tokens.len()))
+    }
+
     /// Writes for each text what the network makes of it, the best first; `done` is told how many of all are written.
     pub fn translate(&self, texts: &[String], how: &Writing, done: &mut dyn FnMut(usize)) -> Result<Vec<Vec<Written>>, WriteError> {
         let end = self.task.target_vocabulary().token(END_WORD).ok_or(WriteError::NoEnd)?;
         if how.replace_unknown && self.network.config().family == Family::Ved {
             return Err(WriteError::NoAttention);
         }
-        let read = |(number, text): (usize, &String)| self.read_to_write(number + 1, text, how.replace_unknown);
+        let read = |(number, text): (usize, &String)| self.read_to_write(number + 1, text, how);
         let sources: Vec<Source> = texts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        let mut search = Search { beams: how.beams.max(1), n_best: how.n_best, length_penalty: how.length_penalty, ..Search::greedy(end) };
-        if how.most_tokens > 0 {
-            (search.steps, search.steps_per_source) = (how.most_tokens, 0);
-        }
-        search.keep = match (how.keep_attention, how.replace_unknown) {
-            (true, _) => Keep::Weights,
-            (false, true) => Keep::Places,
-            (false, false) => Keep::Nothing,
-        };
+        let search = how.search(end);
         let longest = sources.iter().map(|source| source.tokens.len()).max().unwrap_or(1);
         let threads = Threads::new(how.n_threads)?;
         let stepper = Stepper::new(&self.network, &self.weights, longest.max(search.most_tokens(longest)), &threads);
@@ -159,12 +204,18 @@ impl TrainedModel {
     }
 
     /// A text that is not too long, with what its tokens are copied as where that is asked for.
-    fn read_to_write(&self, number: usize, text: &str, is_copied: bool) -> Result<Source, WriteError> {
+    fn read_to_write(&self, number: usize, text: &str, how: &Writing) -> Result<Source, WriteError> {
+        let is_copied = how.replace_unknown;
         let (tokens, words) = self.read_source(text).map_err(|source| WriteError::Text { number, source })?;
-        if tokens.len() > MAX_SOURCE_TOKENS {
-            return Err(WriteError::TooLong { number, n_tokens: tokens.len() });
+        let n_tokens = tokens.len();
+        if n_tokens > MAX_SOURCE_TOKENS {
+            return Err(WriteError::TooLong { number, n_tokens });
         }
-        self.network.check_lengths(tokens.len(), 1).map_err(|source| WriteError::Length { number, source })?;
+        let n_bytes = how.attention_bytes(self.network.config(), n_tokens);
+        if n_bytes > MAX_ATTENTION_BYTES {
+            return Err(WriteError::TooMuchAttention { number, n_tokens, n_bytes });
+        }
+        self.network.check_lengths(n_tokens, 1).map_err(|source| WriteError::Length { number, source })?;
         let copied = match self.task.text().filter(|_| is_copied) {
             Some(files) => files.codec.copied(text).map_err(|source| WriteError::Text { number, source: AttendError::Text(source) })?,
             None if is_copied => words.clone(),
@@ -212,31 +263,45 @@ impl TrainedModel {
     }
 }
 
+/// Readers of safetensors files take no longer header.
+const MAX_HEADER_BYTES: usize = 100_000_000;
+
 /// Writes the attention of texts into a safetensors file: `cross_attentions.{number}` of shape `[head, target, source]` for each text that
-/// has any, its tokens as JSON in the metadata, `tokens.{number}` with `source` and `target`. Each text comes with its number.
+/// has any, its tokens as JSON in the metadata, `tokens.{number}` with `source` and `target`. Each text comes with its number. Nothing is
+/// held twice but a row at a time.
 pub fn save_attention(path: &Path, texts: &[(usize, Written)]) -> std::io::Result<()> {
     let mut facts = HashMap::new();
-    let mut arrays = Vec::new();
+    let (mut tensors, mut n_bytes) = (Vec::new(), 0);
     for (number, text) in texts {
         let tokens = serde_json::json!({ "source": text.source, "target": text.tokens });
         facts.insert(format!("tokens.{number}"), tokens.to_string());
-        let (n_target, n_source) = (text.tokens.len(), text.source.len());
-        if text.n_heads == 0 {
-            continue;
+        if text.n_heads > 0 {
+            let shape = vec![text.n_heads, text.tokens.len(), text.source.len()];
+            let before = n_bytes;
+            n_bytes += size_of::<f32>() * text.attention.len();
+            let tensor = TensorInfo { dtype: Dtype::F32, shape, data_offsets: (before, n_bytes) };
+            tensors.push((format!("cross_attentions.{number}"), tensor));
         }
-        let mut bytes = Vec::with_capacity(4 * text.attention.len());
-        for head in 0..text.n_heads {
-            for step in 0..n_target {
-                let row = &text.attention[(step * text.n_heads + head) * n_source..][..n_source];
-                bytes.extend(row.iter().flat_map(|weight| weight.to_le_bytes()));
+    }
+    let header = Metadata::new(Some(facts), tensors).map_err(std::io::Error::other)?;
+    let mut header = serde_json::to_vec(&header)?;
+    header.resize(header.len().next_multiple_of(size_of::<u64>()), b' ');
+    if header.len() > MAX_HEADER_BYTES {
+        return Err(std::io::Error::other(format!("its header would have {} bytes, at most {MAX_HEADER_BYTES} are read", header.len())));
+    }
+    replace_file(path, |file| {
+        file.write_all(&(header.len() as u64).to_le_bytes())?;
+        file.write_all(&header)?;
+        for (_, text) in texts {
+            let n_source = text.source.len();
+            for head in 0..text.n_heads {
+                for step in 0..text.tokens.len() {
+                    let row = &text.attention[(step * text.n_heads + head) * n_source..][..n_source];
+                    let bytes: Vec<u8> = row.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+                    file.write_all(&bytes)?;
+                }
             }
         }
-        arrays.push((format!("cross_attentions.{number}"), vec![text.n_heads, n_target, n_source], bytes));
-    }
-    let views = arrays.iter().map(|(name, shape, bytes)| {
-        let view = TensorView::new(Dtype::F32, shape.clone(), bytes).expect("as many bytes as the shape says");
-        (name.as_str(), view)
-    });
-    let bytes = safetensors::serialize(views, Some(facts)).map_err(std::io::Error::other)?;
-    replace_file(path, |file| file.write_all(&bytes))
+        Ok(())
+    })
 }

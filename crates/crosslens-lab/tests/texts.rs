@@ -9,7 +9,7 @@ use crosslens_lab::network::{Family, Feeding, Inputs, NetworkConfig};
 use crosslens_lab::tasks::{CorpusConfig, TaskConfig};
 use crosslens_lab::text::{UNKNOWN_WORD, Units};
 use crosslens_lab::train::{Event, OptimizerConfig, Run, RunConfig, RunFolder, TrainingConfig, Wish};
-use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, Spelled, TrainedModel, WordsOf, Writing};
+use crosslens_lab::{Asked, Feeds, LiveError, LiveModel, MAX_ATTENTION_BYTES, Spelled, TrainedModel, WordsOf, Writing};
 
 const NOUNS: [(&str, &str); 4] = [("cat", "le chat"), ("dog", "le chien"), ("mouse", "la souris"), ("cow", "la vache")];
 const VERBS: [(&str, &str); 4] = [("sees", "voit"), ("eats", "mange"), ("hears", "entend"), ("wants", "veut")];
@@ -73,6 +73,22 @@ fn unknown_pieces_are_replaced_by_whole_words() {
     assert!(n_copied > 0, "{:?}", plain.tokens);
     let words: Vec<&str> = replaced.text.split(' ').collect();
     assert!(words.windows(2).all(|two| two[0] != two[1]), "{}", replaced.text);
+}
+
+/// Six words and the end, 7 tokens, may become 24; of each beam there are two, one as it grows and one put together.
+#[test]
+fn a_text_whose_attention_may_take_too_much_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = train(folder.path(), Units::Words, 40);
+    let text = "The cat sees the dog.";
+    let how = Writing { keep_attention: true, n_threads: 1, ..Writing::default() };
+    assert_eq!(model.attention_bytes(text, &how), 4 * 7 * 24 * 2);
+    assert_eq!(model.attention_bytes(text, &Writing { beams: 3, most_tokens: 5, ..how }), 4 * 7 * 5 * 6);
+    assert_eq!(model.attention_bytes(text, &Writing { keep_attention: false, ..how }), 0);
+    let texts = ["The cow eats.", text].map(str::to_owned);
+    let too_long = Writing { most_tokens: (MAX_ATTENTION_BYTES / 8).div_ceil(6), ..how };
+    let error = model.translate(&texts, &too_long, &mut |_| panic!("it writes")).expect_err("7 tokens are too many, 5 are not");
+    assert_eq!(error.about_text().map(|(number, _)| number), Some(1), "{error}");
 }
 
 fn typed(source: &str, target: Option<&str>) -> Asked {

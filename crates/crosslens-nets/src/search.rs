@@ -78,14 +78,17 @@ impl<F> Hypothesis<F> {
     }
 }
 
-/// Most sources that are written for together, and most of their tokens, so that memory does not grow with their length. A step reads all
-/// weights once, however many sources go along: of a readout that no cache holds, that is much of its time.
+/// Most sources that are written for together, most beams of them all, and most tokens that these look at, so that memory grows neither with
+/// their length nor with the beams of each. A step reads all weights once, however many sources go along: of a readout that no cache holds,
+/// that is much of its time.
 const GROUP: usize = 64;
+const GROUP_BEAMS: usize = 256;
 const GROUP_TOKENS: usize = 16_384;
 
-/// Sources in a group of so many: few groups, and as many for each thread.
-fn group_size(n_sources: usize, n_threads: usize) -> usize {
-    let n_groups = n_sources.div_ceil(GROUP).next_multiple_of(n_threads);
+/// Sources in a group of so many, each with so many beams: few groups, and as many for each thread.
+fn group_size(n_sources: usize, beams: usize, n_threads: usize) -> usize {
+    let most = (GROUP_BEAMS / beams).clamp(1, GROUP);
+    let n_groups = n_sources.div_ceil(most).next_multiple_of(n_threads);
     n_sources.div_ceil(n_groups.max(1)).max(1)
 }
 
@@ -120,11 +123,12 @@ pub fn write<F: Real>(
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|&number| std::cmp::Reverse(sources[number].len()));
     let lengths: Vec<usize> = order.iter().map(|&number| sources[number].len()).collect();
-    let most = group_size(sources.len(), threads.count());
+    let most = group_size(sources.len(), how.beams, threads.count());
     let mut groups: Vec<Written<'_, F>> = Vec::new();
     let mut rest = &order[..];
     while let Some(&longest) = lengths.get(order.len() - rest.len()) {
-        let (numbers, after) = rest.split_at((GROUP_TOKENS / longest.max(1)).clamp(1, most).min(rest.len()));
+        let fit = GROUP_TOKENS / (longest.max(1) * how.beams);
+        let (numbers, after) = rest.split_at(fit.clamp(1, most).min(rest.len()));
         groups.push(Written { numbers, best: Vec::new() });
         rest = after;
     }
@@ -272,10 +276,12 @@ impl<'a, F: Real> Group<'a, F> {
                 // No logit is a number: what there is must do.
                 self.finished[source].push(self.running[first].clone());
             }
-            let mut n_running = 0;
+            let n_before = rows.len();
+            // Those that go on, or would if they were not as long as they may be: of equal length, the best of them are the first.
+            let mut n_taken = 0;
             for (rank, candidate) in of_source.iter().enumerate() {
                 let is_end = candidate.token == self.how.end;
-                if n_running == self.how.beams {
+                if n_taken == self.how.beams {
                     break;
                 }
                 // An end that is not among the best is no reason to stop there.
@@ -283,17 +289,17 @@ impl<'a, F: Real> Group<'a, F> {
                     continue;
                 }
                 let beam = self.extended(stepping, candidate, lengths[source]);
+                n_taken += usize::from(!is_end);
                 if is_end || beam.n_tokens >= self.most_tokens[source] {
                     self.finished[source].push(beam);
                 } else {
                     running.push(beam);
                     rows.push(candidate.row);
-                    n_running += 1;
                 }
             }
             if self.finished[source].len() >= self.how.beams {
-                running.truncate(running.len() - n_running);
-                rows.truncate(rows.len() - n_running);
+                running.truncate(n_before);
+                rows.truncate(n_before);
             }
             first = end;
         }
@@ -536,7 +542,37 @@ mod tests {
     #[test]
     fn groups_are_few_and_as_many_for_each_thread() {
         for (n_sources, n_threads, size) in [(64, 1, 64), (64, 2, 32), (65, 1, 33), (200, 2, 50), (1000, 2, 63), (3, 8, 1), (0, 2, 1)] {
-            assert_eq!(group_size(n_sources, n_threads), size, "{n_sources} sources on {n_threads} threads");
+            assert_eq!(group_size(n_sources, 1, n_threads), size, "{n_sources} sources on {n_threads} threads");
+        }
+    }
+
+    #[test]
+    fn groups_are_smaller_where_sources_have_many_beams() {
+        for (beams, size) in [(1, 64), (4, 64), (5, 51), (64, 4), (256, 1), (1024, 1)] {
+            assert_eq!(group_size(64 * size, beams, 1), size, "{beams} beams");
+        }
+    }
+
+    /// Three beams have four continuations each, twelve in all: where targets may not be longer, the best three are enough.
+    #[test]
+    fn no_more_hypotheses_than_beams_end_at_the_last_step() {
+        let threads = Threads::new(1).expect("threads");
+        for config in networks() {
+            let (network, weights) = drawn(&config);
+            let how = Search { beams: 3, n_best: 3, steps: 2, steps_per_source: 0, ..Search::greedy(Token::MAX) };
+            let source: &[Token] = &[0, 1, 2];
+            let stepper = Stepper::new(&network, &weights, 4, &threads);
+            let mut stepping = stepper.start(&[source]);
+            let mut group: Group<'_, f64> = Group::new(&[source], &how, stepper.most_steps());
+            for (n_running, n_finished) in [(3, 0), (0, 3)] {
+                let last = |beam: &Beam<f64>| beam.last.as_ref().map_or(network.start_token(), |last| last.token);
+                let fed: Vec<Token> = group.running.iter().map(last).collect();
+                let logits = stepping.step(&fed);
+                let candidates = logits.chunks_exact_mut(5).enumerate().map(|(row, logits)| group.candidates(row, logits)).collect();
+                let rows = group.choose(&stepping, candidates, &[source.len()]);
+                assert_eq!((rows.len(), group.finished[0].len()), (n_running, n_finished), "{config:?}");
+                stepping.keep(&rows);
+            }
         }
     }
 

@@ -446,6 +446,7 @@ impl From<WriteError> for Failure {
             WriteError::NoEnd => failure.hint("crosslens attend RUN --source TEXT, or a network of the task translation or of a corpus"),
             WriteError::NoAttention => failure.hint("leave --replace-unknown out"),
             WriteError::TooLong { .. } => failure.hint("a sentence or a few at a time, each on a line of its own"),
+            WriteError::TooMuchAttention { .. } => failure.hint("a smaller --max-tokens, fewer --beams, or shorter lines"),
             _ => failure,
         }
     }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::Reason;
+use super::{CorpusReport, Reason};
 
 /// Which pairs of a corpus are wanted. Words are what white space separates, a no-break space too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,15 +20,28 @@ pub struct Filter {
     /// Reading ends after so many pairs. Default none: the whole corpus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pairs: Option<u64>,
+    /// Reading ends once the pairs kept have so many bytes, all of them together and both sides. Default none: the whole corpus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_total_bytes: Option<u64>,
 }
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { min_words: 1, max_words: None, max_bytes: None, dedupe: true, max_pairs: None }
+        Self { min_words: 1, max_words: None, max_bytes: None, dedupe: true, max_pairs: None, max_total_bytes: None }
     }
 }
 
 impl Filter {
+    /// That reading ended, and after how much, where as much was kept as is wanted.
+    pub fn ended(&self, report: &CorpusReport) -> Option<String> {
+        let (n_pairs, n_bytes) = (report.kept(), report.kept_bytes());
+        if self.max_pairs.is_some_and(|most| n_pairs >= most) {
+            return Some(format!("reading ended after {n_pairs} pairs"));
+        }
+        let is_full = self.max_total_bytes.is_some_and(|most| n_bytes >= most);
+        is_full.then(|| format!("reading ended after {n_pairs} pairs, whose texts have {n_bytes} bytes"))
+    }
+
     /// Why a pair is not wanted, but for duplicates.
     pub(super) fn objection(&self, source: &str, target: &str) -> Option<Reason> {
         let sides = [source, target];

@@ -82,7 +82,7 @@ impl CorpusReader {
 
     /// The next line or entry, its pair if it is wanted; none at the end.
     fn next_judged(&mut self) -> Result<Option<Option<TextPair>>, CorpusError> {
-        if self.filter.max_pairs.is_some_and(|most| self.report.kept() >= most) {
+        if self.filter.ended(&self.report).is_some() {
             return Ok(None);
         }
         if let Some(entry) = self.entries.next_entry()? {
@@ -103,7 +103,7 @@ impl CorpusReader {
         });
         match wanted {
             Ok(pair) => {
-                self.report.keep();
+                self.report.keep(pair.source.len() + pair.target.len());
                 Some(pair)
             }
             Err(reason) => {

@@ -99,6 +99,7 @@ pub struct Tally {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CorpusReport {
     kept: u64,
+    kept_bytes: u64,
     dropped: [Tally; Reason::ALL.len()],
 }
 
@@ -106,6 +107,11 @@ impl CorpusReport {
     /// Pairs that were given out.
     pub fn kept(&self) -> u64 {
         self.kept
+    }
+
+    /// Bytes of their texts, both sides.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
     }
 
     /// What was dropped for one reason.
@@ -123,8 +129,9 @@ impl CorpusReport {
         Reason::ALL.into_iter().zip(&self.dropped).filter(|(_, tally)| tally.count > 0)
     }
 
-    pub(super) fn keep(&mut self) {
+    pub(super) fn keep(&mut self, n_bytes: usize) {
         self.kept += 1;
+        self.kept_bytes += n_bytes as u64;
     }
 
     pub(super) fn drop_at(&mut self, reason: Reason, path: &Arc<Path>, line: u64) {
@@ -185,7 +192,7 @@ mod tests {
     fn a_report_says_what_was_dropped_and_where() {
         let (one, other): (Arc<Path>, Arc<Path>) = (Path::new("a.tsv").into(), Path::new("b.tsv").into());
         let mut report = CorpusReport::default();
-        report.keep();
+        report.keep(7);
         for line in [4, 7, 8, 9, 10, 11] {
             report.drop_at(Reason::OneSided, &one, line);
         }

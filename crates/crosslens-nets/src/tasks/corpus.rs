@@ -30,7 +30,8 @@ pub struct CorpusConfig {
     /// since some scripts have no blanks. Default: 30.
     #[serde(default = "default_max_words")]
     pub max_words: usize,
-    /// Reading ends after so many pairs, of `dev` too: all of them are held in memory, about half a kilobyte each. Default: 4,000,000.
+    /// Reading ends after so many pairs, of `dev` too: all of them are held in memory, about half a kilobyte each. It ends as well where
+    /// their texts have 64 MiB and 1 KiB for each of these. Default: 4,000,000.
     #[serde(default = "default_max_pairs")]
     pub max_pairs: u64,
     /// What texts are cut into. Default: words.
@@ -62,6 +63,9 @@ const HELD_OUT_SHARE: usize = 10;
 /// The longest side of a pair, in bytes: of a few words, and more for each that is allowed. A text has no more tokens than bytes.
 const FEW_WORDS_BYTES: usize = 64;
 const WORD_BYTES: usize = 32;
+/// The texts of all pairs, in bytes: of a few, and more for each that is allowed.
+const FEW_PAIRS_BYTES: u64 = 64 << 20;
+const PAIR_BYTES: u64 = 1 << 10;
 /// Pairs that are judged and explained by, at most: those of whole sources, so that all translations of a source are references.
 const MAX_HELD_OUT: usize = 5000;
 /// Batches that are formed together, so that sentences of like length meet.
@@ -105,7 +109,13 @@ impl CorpusConfig {
     /// Which pairs of a corpus are as long as those trained on.
     pub fn filter(&self) -> Filter {
         let max_bytes = FEW_WORDS_BYTES + WORD_BYTES * self.max_words;
-        Filter { max_words: Some(self.max_words), max_bytes: Some(max_bytes), max_pairs: Some(self.max_pairs), ..Filter::default() }
+        Filter {
+            max_words: Some(self.max_words),
+            max_bytes: Some(max_bytes),
+            max_pairs: Some(self.max_pairs),
+            max_total_bytes: Some(PAIR_BYTES.saturating_mul(self.max_pairs).saturating_add(FEW_PAIRS_BYTES)),
+            ..Filter::default()
+        }
     }
 
     /// Reads the corpus and learns its vocabularies; with `known` files of a run, those of the run are used and the corpus must be the
@@ -320,9 +330,7 @@ impl Task for CorpusTask {
         let mut notes = Vec::new();
         for Read { what, report } in &self.reports {
             notes.push(format!("{what}: {report}"));
-            if report.kept() >= self.config.max_pairs {
-                notes.push(format!("{what}: reading ended after {} pairs; task.max_pairs takes more", report.kept()));
-            }
+            notes.extend(self.config.filter().ended(report).map(|ended| format!("{what}: {ended}; task.max_pairs takes more")));
         }
         let held_out = &self.files.held_out;
         let n_sources = held_out.iter().map(|(source, _)| fold(source, self.config.lowercase)).collect::<HashSet<_>>().len();
@@ -464,6 +472,15 @@ mod tests {
             pairs
         };
         assert_eq!(in_order(batches.concat()), in_order(drawn), "each comes once");
+    }
+
+    /// 64 MiB and 4 million times 1 KiB.
+    #[test]
+    fn memory_is_bounded_by_bytes_that_grow_with_the_pairs_wanted() {
+        let config = CorpusConfig::of(CorpusSpec::Tsv("pairs.tsv".into()));
+        assert_eq!(config.filter().max_total_bytes, Some(67_108_864 + 4_096_000_000));
+        let most = CorpusConfig { max_pairs: u64::MAX, ..config };
+        assert_eq!(most.filter().max_total_bytes, Some(u64::MAX));
     }
 
     /// A tenth of 40 sources is 4, of 9 none, so 1.

@@ -1,8 +1,9 @@
 //! Words of a text by rule, and a text from its words.
 //!
-//! White space separates. Letters, digits and marks make words; an apostrophe between two of them ends the word before it (`l'|homme`,
-//! `don'|t`), a hyphen begins the word after it (`est|-ce`), a full stop or comma between digits stays inside (`3.5`). Every other sign
-//! stands alone. Typographic apostrophes become straight ones; case is kept or folded by whoever asks.
+//! White space separates. Letters, digits and marks of any script make words, marks being what Unicode calls so and the joiners without
+//! width; an apostrophe between two of them ends the word before it (`l'|homme`, `don'|t`), a hyphen begins the word after it (`est|-ce`), a
+//! full stop or comma between digits stays inside (`3.5`). Every other sign stands alone, with the marks that follow it. Typographic
+//! apostrophes become straight ones; case is kept or folded by whoever asks.
 //!
 //! A text from words: brackets, full stops and the like cling to the side they belong to. Straight quotes `"`, and apostrophes `'` that
 //! stand alone, belong together in pairs, in their order: the first of a pair clings to the word after it, the second to the word before
@@ -10,6 +11,8 @@
 //! final apostrophes in one text are therefore taken for quotes.
 
 use std::iter::Peekable;
+
+use unicode_properties::general_category::{GeneralCategoryGroup, UnicodeGeneralCategory as _};
 
 /// Signs that cling to the word before them in every language.
 const CLOSING: &str = ".,)]}…’”";
@@ -20,7 +23,7 @@ const OPENING: &str = "([{“¿¡";
 
 /// The words of a text, in order.
 pub fn split(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     for chunk in text.split_whitespace() {
         let mut letters = chunk.chars().map(straight).peekable();
         let mut before: Option<char> = None;
@@ -28,6 +31,9 @@ pub fn split(text: &str) -> Vec<String> {
         while let Some(letter) = letters.next() {
             let joins = before.is_some_and(is_word) && letters.peek().copied().is_some_and(is_word);
             match letter {
+                _ if word.is_empty() && before.is_some() && is_mark(letter) => {
+                    words.last_mut().expect("what stands before it ended a word").push(letter);
+                }
                 _ if is_word(letter) => word.push(letter),
                 '\'' if joins => {
                     word.push(letter);
@@ -55,7 +61,12 @@ fn straight(letter: char) -> char {
 }
 
 fn is_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_' || ('\u{300}'..='\u{36f}').contains(&letter)
+    letter.is_alphanumeric() || letter == '_' || is_mark(letter)
+}
+
+/// What changes or joins the letters beside it: accents, viramas, tones, and the joiners of Indic scripts and Persian.
+fn is_mark(letter: char) -> bool {
+    matches!(letter, '\u{200c}' | '\u{200d}') || letter.general_category_group() == GeneralCategoryGroup::Mark
 }
 
 fn is_between_digits(before: Option<char>, after: &mut Peekable<impl Iterator<Item = char>>) -> bool {
@@ -121,6 +132,10 @@ mod tests {
             ("  \u{a0}a  - b ", "a - b"),
             ("'tis (so)…", "' tis ( so ) …"),
             ("猫 が 好き。", "猫 が 好き 。"),
+            ("बिल्ली चटाई पर बैठी, हिन्दी।", "बिल्ली चटाई पर बैठी , हिन्दी ।"),
+            ("แมวนั่งอยู่บนเสื่อ", "แมวนั่งอยู่บนเสื่อ"),
+            ("می\u{200c}روم", "می\u{200c}روم"),
+            ("e\u{301}te\u{301} a\u{2764}\u{fe0f}b", "e\u{301}te\u{301} a \u{2764}\u{fe0f} b"),
             ("", ""),
         ] {
             assert_eq!(split(text).join(" "), words);
@@ -141,6 +156,9 @@ mod tests {
             ("'tis James' book", false),
             ("'Yes', said Tom.", false),
             ("He said 'yes'!", false),
+            ("क्या बिल्ली चटाई पर बैठी?", false),
+            ("แมว นั่ง อยู่ บน เสื่อ!", false),
+            ("I \u{2764}\u{fe0f} it", false),
         ] {
             assert_eq!(join(split(text).iter().map(String::as_str), spaced), text);
         }

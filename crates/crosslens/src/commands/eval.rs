@@ -81,29 +81,29 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
     let TaskConfig::Corpus(config) = &model.config.task else {
         return Err(Failure::refused("this network for text was not trained on a corpus"));
     };
-    let (pairs, report) = match &arguments.corpus {
-        Some(spec) => {
-            let (pairs, report) = read_corpus(spec, config)?;
-            output::note(&format!("{spec}: {report}"));
-            if pairs.len() as u64 >= config.max_pairs {
-                output::note(&format!("{spec}: reading ended after {} pairs, the run's task.max_pairs", pairs.len()));
-            }
-            (pairs, Some(report))
+    let Judged { corpus, pairs, lines, report } = match &arguments.corpus {
+        Some(spec) => read_corpus(spec, config)?,
+        None => {
+            let pairs = text.held_out.clone();
+            Judged { corpus: "the sentences held out".into(), lines: (1..=pairs.len() as u64).collect(), pairs, report: None }
         }
-        None => (text.held_out.clone(), None),
     };
+    // Before anything is written, which may take long.
+    let sentence = |((source, target), line): (&(String, String), &u64)| -> Result<Pair, Failure> {
+        let pair = Pair::new(model.read_source(source)?.0, model.read_target(target)?.0);
+        model.network.check_lengths(pair.source.len(), pair.target.len()).map_err(|error| {
+            let failure = Failure::refused(format!("{corpus}, line {line}: {error}"));
+            failure.hint("a network trained with such positions, or a corpus without sentences of that length")
+        })?;
+        Ok(pair)
+    };
+    let sentences: Vec<Pair> = pairs.iter().zip(&lines).map(sentence).collect::<Result<_, _>>()?;
     let how = Writing { beams: arguments.beams.into(), n_threads: arguments.threads, ..Writing::default() };
     let bar = SentenceBar::new();
     let quality = model.quality(&pairs, &how, config.lowercase, &mut |done, all| bar.set(done as u64, all as u64))?;
     drop(bar);
-    let tokens = |(source, target): &(String, String)| -> Result<Pair, Failure> {
-        Ok(Pair::new(model.read_source(source)?.0, model.read_target(target)?.0))
-    };
-    let mut forced = Outcome::default();
-    for pairs in pairs.chunks(256) {
-        let pairs: Vec<Pair> = pairs.iter().map(tokens).collect::<Result<_, _>>()?;
-        forced = forced.with(&engine.evaluate(&model.network, &model.weights, &pairs, Feeding::Forced));
-    }
+    let evaluate = |pairs: &[Pair]| engine.evaluate(&model.network, &model.weights, pairs, Feeding::Forced);
+    let forced = sentences.chunks(256).map(evaluate).fold(Outcome::default(), |all, outcome| all.with(&outcome));
     if let Some(path) = &arguments.written {
         let lines: String = quality.written.iter().map(|(source, written)| format!("{source}\t{written}\n")).collect();
         output::write_file(path, &lines)?;
@@ -137,13 +137,32 @@ fn judge_text(arguments: &Arguments, model: &TrainedModel, text: &TextFiles, eng
     Ok(())
 }
 
-/// The pairs of a corpus that are as long as those trained on, and what became of its lines.
-fn read_corpus(spec: &CorpusSpec, config: &CorpusConfig) -> Result<(Vec<(String, String)>, CorpusReport), Failure> {
+/// Sentences that a network is judged on.
+struct Judged {
+    /// Where they are from, for a message.
+    corpus: String,
+    pairs: Vec<(String, String)>,
+    /// Where each pair stands, from 1.
+    lines: Vec<u64>,
+    /// What became of the lines of a corpus that was read.
+    report: Option<CorpusReport>,
+}
+
+/// The pairs of a corpus that are as long as those trained on.
+fn read_corpus(spec: &CorpusSpec, config: &CorpusConfig) -> Result<Judged, Failure> {
     let failed = |error: CorpusError| Failure::of(&error);
-    let reader = spec.open(&config.filter()).map_err(failed)?;
+    let filter = config.filter();
+    let reader = spec.open(&filter).map_err(failed)?;
     let mut bar = CorpusBar::new(Style::Auto);
-    let (pairs, report) = reader.read_all(&mut |bytes| bar.show_bytes(bytes)).map_err(failed)?;
-    Ok((pairs.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect(), report))
+    let (read, report) = reader.read_all(&mut |bytes| bar.show_bytes(bytes)).map_err(failed)?;
+    drop(bar);
+    output::note(&format!("{spec}: {report}"));
+    if let Some(ended) = filter.ended(&report) {
+        output::note(&format!("{spec}: {ended}, by the run's task.max_pairs"));
+    }
+    let lines = read.iter().map(|pair| pair.line).collect();
+    let pairs = read.into_iter().map(|TextPair { source, target, .. }| (source, target)).collect();
+    Ok(Judged { corpus: spec.to_string(), pairs, lines, report: Some(report) })
 }
 
 fn numbers(outcome: &Outcome) -> Value {

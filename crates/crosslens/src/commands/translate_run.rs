@@ -2,7 +2,7 @@
 
 use std::io::BufReader;
 
-use crosslens_lab::{TrainedModel, Writing, Written, save_attention};
+use crosslens_lab::{MAX_ATTENTION_BYTES, TrainedModel, Writing, Written, save_attention};
 use serde_json::json;
 
 use super::translate::{Arguments, show_blank};
@@ -18,8 +18,8 @@ const ATTENDED_LINES: usize = 32;
 const MAX_LINE_BYTES: usize = 64 << 10;
 /// Of standard input, what is read at once where so much is there: some thousand lines.
 const READ_BYTES: usize = 1 << 20;
-/// Attention is kept in memory until all texts are written; no more of it.
-const MAX_ATTENTION_BYTES: usize = 4 << 30;
+/// Attention is kept in memory until all texts are written; no more of it, beside that of the lines at hand.
+const MAX_KEPT_BYTES: usize = 4 << 30;
 
 /// The best texts of lines, by the lines' numbers from 0, if their attention is to be kept.
 type Kept = Vec<(usize, Written)>;
@@ -34,22 +34,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 Failure::refused("the text is empty").hint(format!("crosslens translate {} \"some text\"", arguments.model.display()))
             );
         }
-        Some(text) if text != "-" => translate(&model, &[text.to_owned()], &how, arguments, None, &mut kept)?,
+        Some(text) if text != "-" => translate_in_parts(&model, &[text.to_owned()], &how, arguments, None, &mut kept)?,
         _ => {
             let stdin = BufReader::with_capacity(READ_BYTES, std::io::stdin().lock());
             let mut input = input::Lines::of(stdin, MAX_LINE_BYTES);
             let at_once = if arguments.attention.is_some() { ATTENDED_LINES } else { LINES };
-            let mut lines = Vec::with_capacity(at_once);
-            let mut first = 0;
-            while let Some((number, line)) = input.next_line()? {
-                lines.push(line);
-                if lines.len() == at_once || !input.has_line() {
-                    translate(&model, &lines, &how, arguments, Some(first), &mut kept)?;
-                    first = number;
+            let (mut lines, mut first) = (Vec::with_capacity(at_once), 0);
+            loop {
+                // What stands before a line that cannot be read is answered all the same.
+                let (line, failure) = input.next_line().map_or_else(|failure| (None, Some(failure)), |line| (line, None));
+                let is_over = line.is_none();
+                lines.extend(line.map(|(_, line)| line));
+                if is_over || lines.len() == at_once || !input.has_line() {
+                    translate_in_parts(&model, &lines, &how, arguments, Some(first), &mut kept)?;
+                    first += lines.len();
                     lines.clear();
                 }
+                match failure {
+                    Some(failure) => return Err(failure),
+                    None if is_over => break,
+                    None => {}
+                }
             }
-            translate(&model, &lines, &how, arguments, Some(first), &mut kept)?;
         }
     }
     if let Some(path) = &arguments.attention {
@@ -81,8 +87,37 @@ fn writing(arguments: &Arguments) -> Result<Writing, Failure> {
     })
 }
 
+/// The same as [`translate`], so many lines at a time that their attention fits into memory.
+fn translate_in_parts(
+    model: &TrainedModel,
+    lines: &[String],
+    how: &Writing,
+    arguments: &Arguments,
+    first: Option<usize>,
+    kept: &mut Kept,
+) -> Result<(), Failure> {
+    let mut n_done = 0;
+    while n_done < lines.len() {
+        let rest = &lines[n_done..];
+        let n_lines = n_fitting(rest.iter().map(|line| model.attention_bytes(line, how)), MAX_ATTENTION_BYTES);
+        translate(model, &rest[..n_lines], how, arguments, first.map(|first| first + n_done), kept)?;
+        n_done += n_lines;
+    }
+    Ok(())
+}
+
+/// How many of the first sizes, one at least, are together no more than `most`.
+fn n_fitting(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
+    let mut total = 0_usize;
+    let fits = |size: &usize| {
+        total = total.saturating_add(*size);
+        total <= most
+    };
+    sizes.take_while(fits).count().max(1)
+}
+
 /// Translates lines and shows them in their order; a line without words stays one. `first` is the number of the first line of standard
-/// input, from 0; none of a text that was given.
+/// input, from 0; none of a text that was given. Where a line is refused, those before it are shown.
 fn translate(
     model: &TrainedModel,
     lines: &[String],
@@ -97,15 +132,21 @@ fn translate(
     let bar = SentenceBar::new();
     let written = model.translate(&texts, how, &mut |done| bar.set((before + done) as u64, (before + texts.len()) as u64));
     drop(bar);
-    let written = written.map_err(|error| {
-        let about = error.about_text();
-        let failure = Failure::from(error);
-        match (about, first) {
-            (Some((text, reason)), Some(first)) => failure.worded(format!("{}: {reason}", input::place(first + numbers[text] + 1))),
-            (Some((_, reason)), None) => failure.worded(format!("the text: {reason}")),
-            (None, _) => failure,
+    let written = match written {
+        Ok(written) => written,
+        Err(error) => {
+            let about = error.about_text();
+            let failure = Failure::from(error);
+            return Err(match (about, first) {
+                (Some((text, reason)), Some(first)) => {
+                    translate(model, &lines[..numbers[text]], how, arguments, Some(first), kept)?;
+                    failure.worded(format!("{}: {reason}", input::place(first + numbers[text] + 1)))
+                }
+                (Some((_, reason)), None) => failure.worded(format!("the text: {reason}")),
+                (None, _) => failure,
+            });
         }
-    })?;
+    };
     let mut written = written.into_iter();
     for (number, line) in lines.iter().enumerate() {
         if line.trim().is_empty() {
@@ -119,8 +160,8 @@ fn translate(
         }
     }
     let n_bytes: usize = kept.iter().map(|(_, best)| 4 * best.attention.len()).sum();
-    if n_bytes > MAX_ATTENTION_BYTES {
-        let message = format!("the attention of {} texts takes {n_bytes} bytes, at most {MAX_ATTENTION_BYTES} are kept", kept.len());
+    if n_bytes > MAX_KEPT_BYTES {
+        let message = format!("the attention of {} texts takes {n_bytes} bytes, at most {MAX_KEPT_BYTES} are kept", kept.len());
         return Err(Failure::refused(message).hint("fewer lines at a time"));
     }
     Ok(())
@@ -137,5 +178,18 @@ fn show(arguments: &Arguments, source: &str, written: &Written) {
         output::result(&format!("{score:>9.4}  {text}"));
     } else {
         output::result(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_lines_are_written_together_as_fit_and_one_at_least() {
+        for (sizes, n_lines) in [(&[3, 3, 3][..], 2), (&[0, 0, 0], 3), (&[7, 1], 1), (&[usize::MAX, usize::MAX], 1), (&[1, usize::MAX], 1)]
+        {
+            assert_eq!(n_fitting(sizes.iter().copied(), 6), n_lines, "{sizes:?}");
+        }
     }
 }

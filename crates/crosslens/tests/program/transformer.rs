@@ -105,3 +105,28 @@ fn options_of_parts_that_a_family_lacks_are_refused_with_the_option_and_the_cure
     assert!(shown(&output).contains("two things to learn") && output.status.code() == Some(2), "{}", shown(&output));
     assert!(!folder.path().join("runs").exists(), "nothing is trained");
 }
+
+/// Six positions: a source or target of four words and its end fits, one of six does not, whether it stands in a corpus that is judged on or
+/// is typed.
+#[test]
+fn a_sentence_beyond_the_learned_positions_is_refused_by_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..60).map(|number| format!("word {number} and more\tmot {number} et plus\n")).collect();
+    std::fs::write(folder.join("pairs.tsv"), lines).expect("a file");
+    let toml = "[task]\nname = 'corpus'\ntrain = 'pairs.tsv'\nheld_out = 10\n[network]\nfamily = 'transformer'\nhidden = 8\nheads = 2\n\
+                [network.transformer]\npositions = { kind = 'learned', size = 6 }\n\
+                [training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n";
+    std::fs::write(folder.join("run.toml"), toml).expect("a file");
+    succeed(folder, &["train", "run.toml", "--out", "run", "--quiet"]);
+    succeed(folder, &["eval", "run", "--corpus", "pairs.tsv"]);
+    for (pair, side) in [("word 1\tmot et mot et mot et", "target"), ("word and word and word and\tmot 1", "source")] {
+        std::fs::write(folder.join("long.tsv"), format!("word 3\tmot 3\n\n{pair}\n")).expect("a file");
+        let refused = run(folder, &["eval", "run", "--corpus", "long.tsv"]);
+        let said = shown(&refused);
+        let says = format!("long.tsv, line 3: a {side} may have 7 steps, network.transformer.positions.size is 6: use at least 7");
+        assert!(refused.status.code() == Some(1) && said.contains(&says), "{said}");
+    }
+    let refused = run(folder, &["translate", "run", "word and word and word and"]);
+    assert!(refused.status.code() == Some(1) && shown(&refused).contains("the text: a source may have 7 steps"), "{}", shown(&refused));
+}

@@ -184,18 +184,30 @@ fn a_line_that_cannot_be_translated_is_named() {
                 inputs = { kind = 'embedding', size = 8 }\n[training]\nsteps = 1\nbatch = 8\nevaluate_every = 1\nevaluate_samples = 4\n";
     fs::write(folder.join("run.toml"), toml).expect("a file");
     succeed(folder, &["train", "run.toml", "--out", "run", "--quiet"]);
+    let translated = translated(folder, &[], "word 1\n\nword 2\n");
+    let before = translated.lines().next().map(|line| format!("{line}\n\n")).expect("a line");
     let long = [&b"word 1\n\n"[..], &vec![b'a'; 100_000], b"\nword 2\n"].concat();
     let other = b"word 1\n\nword 2\nw\xffrd 3\n".to_vec();
-    let many = format!("word 1\n\n{}\n", "a ".repeat(20_000)).into_bytes();
-    for (text, says) in [
-        (long, "standard input, line 3: it is longer than 65536 bytes"),
-        (other, "standard input, line 4: it is not UTF-8 text"),
-        (many, "standard input, line 3: it has 20001 tokens, at most 4096 are taken"),
+    let words = |n: usize| format!("word 1\n\n{}\nword 2\n", "a ".repeat(n)).into_bytes();
+    let plain: &[&str] = &[];
+    let attended: &[&str] = &["--attention", "a.safetensors", "--beams", "128", "--max-tokens", "264"];
+    // 4 bytes · 4,001 source tokens · 264 target tokens · 2 · 128 beams.
+    let too_much = "standard input, line 3: it has 4001 tokens: its attention may take 1081614336 bytes, at most 1073741824 are taken";
+    for (arguments, text, answered, says) in [
+        (plain, long, &before, "standard input, line 3: it is longer than 65536 bytes"),
+        (plain, other, &translated, "standard input, line 4: it is not UTF-8 text"),
+        (plain, words(20_000), &before, "standard input, line 3: it has 20001 tokens, at most 4096 are taken"),
+        (attended, words(4000), &before, too_much),
     ] {
-        let output = translate(folder, &[], &text);
+        let output = translate(folder, arguments, &text);
         let seen = shown(&output);
         assert!(output.status.code() == Some(1) && seen.contains(says), "{seen}");
+        // Lines before it are answered, though all were read at once; with several beams perhaps otherwise.
+        let answers = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(answers.lines().count(), answered.lines().count(), "{says}: {answers}");
+        assert!(arguments == attended || answers == answered.as_str(), "{says}: {answers}");
     }
+    assert!(!folder.join("a.safetensors").exists(), "nothing is half-written");
 }
 
 /// The grammar's sentences bring their true links, so nothing but the run is needed.
