@@ -116,6 +116,12 @@ pub trait Recordable: Send + Sync {
     /// Runs the pairs and returns what was seen, in their order and numbered from 0.
     fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError>;
 
+    /// The same for sums: states and attention, bit for bit those of [`Recordable::record`]. What is predicted and its loss may be left
+    /// out, with the work they take.
+    fn record_states(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.record(pairs, fed)
+    }
+
     /// Runs the pairs under an intervention.
     fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError>;
 

@@ -505,6 +505,18 @@ pub(crate) struct OfSentences<'a> {
     fed: Fed<'a>,
 }
 
+impl OfSentences<'_> {
+    /// What `read` reads of all pairs, without the targets that nobody gave.
+    fn read_by(&self, read: impl FnOnce(&Live<'_>) -> Result<Vec<Recorded>, CorpusError>) -> Result<Vec<Recorded>, CorpusError> {
+        let pair = |number: u64| self.sentences.pairs[number as usize].clone();
+        let mut recorded = read(&Live { model: self.model, pair: &pair, n_pairs: self.sentences.len(), fed: self.fed })?;
+        for sentence in recorded.iter_mut().filter(|sentence| !self.sentences.told[sentence.number as usize]) {
+            without_target(sentence, self.fed);
+        }
+        Ok(recorded)
+    }
+}
+
 impl Corpus for OfSentences<'_> {
     fn description(&self) -> &Description {
         self.model.description()
@@ -519,13 +531,15 @@ impl Corpus for OfSentences<'_> {
     }
 
     fn read(&self, range: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
-        let pair = |number: u64| self.sentences.pairs[number as usize].clone();
-        let live = Live { model: self.model, pair: &pair, n_pairs: self.sentences.len(), fed: self.fed };
-        let mut recorded = live.read(range)?;
-        for sentence in recorded.iter_mut().filter(|sentence| !self.sentences.told[sentence.number as usize]) {
-            without_target(sentence, self.fed);
-        }
-        Ok(recorded)
+        self.read_by(|live| live.read(range))
+    }
+
+    fn read_states(&self, range: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.read_by(|live| live.read_states(range))
+    }
+
+    fn read_wanted(&self, range: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        self.read_by(|live| live.read_wanted(range, is_wanted))
     }
 
     fn model(&self) -> Option<&dyn Recordable> {

@@ -270,14 +270,9 @@ impl Subject {
         let spans = Spans::of(pairs.iter().map(|pair| pair.target.len()));
         pairs.iter().enumerate().map(|(number, pair)| answer(spans.of_sentence(number, &logits, width), &pair.target)).collect()
     }
-}
 
-impl Recordable for Subject {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+    /// Records pairs; with `answers` what is predicted and its loss too.
+    fn record_with(&self, pairs: &[Pair], fed: Fed<'_>, answers: Answers) -> Result<Vec<Recorded>, RecordError> {
         self.fed(pairs, fed)?;
         let own = if fed == Fed::Own { Some(Own::of(self.run_freely(pairs, &crosslens_analysis::Untouched))) } else { None };
         let fed = self.fed(pairs, own.as_ref().map_or(fed, |own| Fed::Given(&own.read)))?;
@@ -287,10 +282,10 @@ impl Recordable for Subject {
             let sources: Vec<Source<'_>> = pairs.iter().map(Source::from).collect();
             let fed: Vec<&[Token]> = fed.iter().map(Vec::as_slice).collect();
             let encoded = self.model.encode(&sources, &mut recorder);
-            if self.wanted.answers || self.wanted.kinds != [SiteKind::EncoderSelf] {
-                let need = if self.wanted.answers { Need::Output } else { Need::Weights };
+            if answers == Answers::Wanted || self.wanted.kinds != [SiteKind::EncoderSelf] {
+                let need = if answers == Answers::Wanted { Need::Output } else { Need::Weights };
                 let (_, states) = self.model.decode(&encoded, &fed, need, &mut recorder);
-                if self.wanted.answers {
+                if answers == Answers::Wanted {
                     for (sentence, answer) in recorder.recorded.iter_mut().zip(self.answers(&states, pairs)) {
                         sentence.predicted = answer.predicted;
                         sentence.loss = Some(answer.loss);
@@ -300,10 +295,31 @@ impl Recordable for Subject {
             recorder.recorded
         };
         let mut recorded: Vec<Recorded> = self.in_shards(pairs, of_shard).into_iter().flatten().collect();
-        if let Some(own) = own.filter(|_| self.wanted.answers) {
+        if let Some(own) = own.filter(|_| answers == Answers::Wanted) {
             recorded.iter_mut().zip(own.written).for_each(|(sentence, written)| sentence.predicted = written);
         }
         Ok(recorded)
+    }
+}
+
+/// Whether what is predicted and its loss are made: the last layer's end and the readout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    Wanted,
+    LeftOut,
+}
+
+impl Recordable for Subject {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.record_with(pairs, fed, if self.wanted.answers { Answers::Wanted } else { Answers::LeftOut })
+    }
+
+    fn record_states(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.record_with(pairs, fed, Answers::LeftOut)
     }
 
     fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError> {

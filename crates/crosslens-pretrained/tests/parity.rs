@@ -351,6 +351,22 @@ fn attention_alone_is_the_same_attention() {
     }
 }
 
+/// Sums need no predictions: a recording for them has the same states and attention, and the readout is not computed.
+#[test]
+fn states_for_sums_are_those_of_a_whole_recording() {
+    for case in ["t5", "bart", "whisper"] {
+        let (golden, subject, whole) = record(case, all_kinds());
+        let (pairs, fed) = golden.pairs();
+        let states = subject.record_states(&pairs, Fed::Given(&fed)).expect("a recording");
+        assert_eq!(states.len(), whole.len(), "{case}");
+        for (states, whole) in states.iter().zip(&whole) {
+            assert!(states.predicted.is_empty() && states.loss.is_none() && !whole.predicted.is_empty(), "{case}");
+            assert!(states.states == whole.states && states.attention == whole.attention, "{case}");
+            assert_eq!((&states.fed, &states.source), (&whole.fed, &whole.source), "{case}");
+        }
+    }
+}
+
 /// An intervention at one site runs from there on only; that must not show.
 #[test]
 fn running_again_from_the_middle_equals_running_all() {
