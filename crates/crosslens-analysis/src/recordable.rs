@@ -30,6 +30,11 @@ pub struct AttentionRow<'a> {
 
 /// Changes what a model does while it runs. Every method leaves things as they are unless it is written otherwise.
 pub trait Intervene: Sync {
+    /// Whether anything is changed at all: where not, a model need not ask, and runs as it would by itself.
+    fn changes(&self) -> bool {
+        true
+    }
+
     /// The one site that is changed, where it is one and only its weights are: a model may take what comes before it from an earlier run.
     fn site(&self) -> Option<usize> {
         None
@@ -49,7 +54,11 @@ pub trait Intervene: Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Untouched;
 
-impl Intervene for Untouched {}
+impl Intervene for Untouched {
+    fn changes(&self) -> bool {
+        false
+    }
+}
 
 /// What a model did with one pair.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -481,23 +481,30 @@ struct Changed<'a> {
     first_pair: usize,
 }
 
+impl Changed<'_> {
+    /// Where the sites of a layer begin, if anything is changed.
+    fn first_site(&self, at: At) -> Option<usize> {
+        self.how.changes().then(|| self.subject.description.first_site(at)).flatten()
+    }
+}
+
 impl Watch for Changed<'_> {
     fn looks_at(&self, at: At) -> bool {
-        self.subject.description.first_site(at).is_some()
+        self.first_site(at).is_some()
     }
 
     fn values(&mut self, at: At, head: usize, sentence: usize, keys: &[f32]) -> Option<Vec<f32>> {
         if self.how.site().is_some() {
             return None;
         }
-        let site = self.subject.description.first_site(at)? + head;
+        let site = self.first_site(at)? + head;
         let mut states = keys.to_vec();
         self.how.values(site, self.first_pair + sentence, &mut states);
         (states != keys).then_some(states)
     }
 
     fn weights(&mut self, at: At, head: usize, sentence: usize, [queries, keys]: [&[f32]; 2], weights: &mut [f32]) {
-        let Some(site) = self.subject.description.first_site(at) else { return };
+        let Some(site) = self.first_site(at) else { return };
         let (site, pair) = (site + head, self.first_pair + sentence);
         if self.how.site().is_some_and(|only| only != site) {
             return;

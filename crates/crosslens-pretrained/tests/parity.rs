@@ -398,6 +398,38 @@ fn running_again_from_the_middle_equals_running_all() {
     }
 }
 
+/// Nothing is copied or compared for a change that there is not: a run under it is a bare forward pass with its loss.
+#[test]
+fn a_change_of_nothing_is_never_asked() {
+    struct Nothing;
+    impl Intervene for Nothing {
+        fn changes(&self) -> bool {
+            false
+        }
+        fn weights(&self, _: AttentionRow<'_>, _: &mut [f32]) {
+            panic!("weights were shown")
+        }
+        fn values(&self, _: usize, _: usize, _: &mut [f32]) {
+            panic!("states were copied")
+        }
+    }
+    struct Idle;
+    impl Intervene for Idle {}
+    for case in ["t5", "bart", "marian", "whisper"] {
+        let (golden, subject, recorded) = record(case, all_kinds());
+        let (pairs, fed) = golden.pairs();
+        for fed in [Fed::Given(&fed), Fed::Own] {
+            let run = |how: &dyn Intervene| subject.run(&pairs, fed, how).expect("answers");
+            let bare = run(&Nothing);
+            assert_eq!(bare, run(&Idle), "{case}");
+            if fed != Fed::Own {
+                let losses = recorded.iter().map(|sentence| sentence.loss);
+                assert!(bare.iter().map(|answer| Some(answer.loss)).eq(losses), "{case}");
+            }
+        }
+    }
+}
+
 #[test]
 fn untrained_weights_have_the_same_shape_and_other_numbers() {
     let (golden, subject, recorded) = record("t5", Wanted::cross());
