@@ -150,26 +150,10 @@ impl Subject {
         Ok(lists)
     }
 
-    /// Consecutive pairs that are run side by side: as few batches as there can be, of about the same size, and as many for one thread as for
-    /// another.
+    /// Consecutive pairs that are run side by side.
     fn shards(&self, pairs: &[Pair]) -> Vec<Range<usize>> {
-        let rows = |pair: &Pair| pair.source.len().max(pair.target.len());
-        let n_rows: usize = pairs.iter().map(rows).sum();
-        let n_threads = self.threads.count();
-        let n_shards = n_rows.div_ceil(BATCH_ROWS).next_multiple_of(n_threads).min(pairs.len());
-        let (mut shards, mut first, mut before) = (Vec::new(), 0, 0);
-        for (number, pair) in pairs.iter().enumerate() {
-            before += rows(pair);
-            // A shard ends with the pair that brings all up to it to its share of the rows.
-            if before * n_shards >= (shards.len() + 1) * n_rows {
-                shards.push(first..number + 1);
-                first = number + 1;
-            }
-        }
-        if first < pairs.len() {
-            shards.push(first..pairs.len());
-        }
-        shards
+        let n_rows: Vec<usize> = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).collect();
+        shards(&n_rows, self.threads.count())
     }
 
     /// What each shard comes to, in order.
@@ -379,6 +363,40 @@ impl Own {
 pub(crate) fn threads(model: &Model, n_threads: usize) -> Result<Threads, PretrainedError> {
     let io = |source| PretrainedError::Io { action: "start threads for", path: model.folder.clone(), source };
     Threads::new(n_threads).map_err(io)
+}
+
+/// Cuts pairs of so many rows each into shards of at most [`BATCH_ROWS`], more only where one pair alone has more: as few as there can be
+/// of about the same size, and as many for one thread as for another.
+fn shards(n_rows: &[usize], n_threads: usize) -> Vec<Range<usize>> {
+    let total: usize = n_rows.iter().sum();
+    let fewest = total.div_ceil(BATCH_ROWS).next_multiple_of(n_threads).min(n_rows.len());
+    let even = (fewest..=n_rows.len()).step_by(n_threads).map(|n_shards| cut(n_rows, n_shards)).find(|(_, is_even)| *is_even);
+    even.unwrap_or_else(|| cut(n_rows, fewest)).0
+}
+
+/// Cuts pairs into about so many shards; and whether each ends where its share of the rows does, but before a pair too large for any.
+fn cut(n_rows: &[usize], n_shards: usize) -> (Vec<Range<usize>>, bool) {
+    let total = n_rows.iter().sum::<usize>().max(1);
+    let (mut shards, mut is_even) = (Vec::new(), true);
+    // The shard's first pair, the rows before it, and the rows before the pair at hand.
+    let (mut first, mut from, mut before) = (0, 0, 0);
+    for (number, &rows) in n_rows.iter().enumerate() {
+        if first < number && before + rows - from > BATCH_ROWS {
+            shards.push(first..number);
+            is_even &= rows > BATCH_ROWS;
+            (first, from) = (number, before);
+        }
+        before += rows;
+        // A shard ends with the pair that brings all up to it to a share of the rows.
+        if before * n_shards / total > from * n_shards / total {
+            shards.push(first..number + 1);
+            (first, from) = (number + 1, before);
+        }
+    }
+    if first < n_rows.len() {
+        shards.push(first..n_rows.len());
+    }
+    (shards, is_even)
 }
 
 fn spans(pairs: &[Pair], fed: &[Vec<Token>]) -> (Spans, Spans) {
@@ -592,4 +610,36 @@ fn site(
     };
     let value = Some(attention.value.part(weights, outputs)?);
     Ok(Site { kind, layer, head, query, key, map, visible: attention.visible, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2560 rows would be five shards of 512, which pairs of 40 do not fill; of six, 427 rows each, none has more than eleven pairs.
+    #[test]
+    fn shards_are_even_and_not_too_large() {
+        let lengths = |n_rows: &[usize], n_threads| shards(n_rows, n_threads).iter().map(|shard| shard.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(&[40; 64], 1), [11, 11, 10, 11, 11, 10]);
+        assert_eq!(lengths(&[25; 64], 2), [16; 4]);
+        assert_eq!(lengths(&[25; 3], 2), [2, 1]);
+        assert_eq!(lengths(&[], 2), [0; 0]);
+        // Too large for any shard, so alone in one; those around it do not suffer.
+        assert_eq!(lengths(&[1, 1, 1000, 1, 1], 1), [2, 1, 2]);
+    }
+
+    #[test]
+    fn no_shard_has_more_rows_than_a_batch_unless_one_pair_has() {
+        for seed in 0..200usize {
+            let n_rows: Vec<usize> = (0..1 + seed % 64).map(|pair| 1 + (pair * pair * 31 + seed * 97) % (1 + seed * 4)).collect();
+            for n_threads in [1, 2, 3] {
+                let shards = shards(&n_rows, n_threads);
+                assert!(shards.iter().cloned().flatten().eq(0..n_rows.len()), "every pair once, in order: {shards:?}");
+                for shard in shards {
+                    let rows: usize = n_rows[shard.clone()].iter().sum();
+                    assert!(rows <= BATCH_ROWS || shard.len() == 1, "{rows} rows of {shard:?}");
+                }
+            }
+        }
+    }
 }
