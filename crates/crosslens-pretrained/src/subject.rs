@@ -11,7 +11,7 @@ use crosslens_kernels::{Threads, log_sum_exp};
 
 use crate::PretrainedError;
 use crate::decode::rules;
-use crate::layers::{At, Attention, Need, Spans, Unwatched, Watch};
+use crate::layers::{At, Attention, Linear, Need, Spans, Unwatched, Watch};
 use crate::model::Model;
 use crate::senses::Source;
 use crate::stack::Memory;
@@ -556,10 +556,7 @@ fn describe(model: &Model, names: TokenNames, wanted: &Wanted) -> Result<Descrip
         for (layer, parts) in stack.layers.iter().enumerate() {
             let Some(attention) = (if kind == SiteKind::Cross { parts.cross.as_ref() } else { Some(&parts.attention) }) else { continue };
             let query = stream(format!("{word}.{layer}"), side, stack.d());
-            let at = At { kind, layer };
-            for head in 0..attention.1.n_heads {
-                sites.push(site(&mut weights, &attention.1, at, head, [query, keys.unwrap_or(query)])?);
-            }
+            sites.extend(layer_sites(&mut weights, &attention.1, At { kind, layer }, [query, keys.unwrap_or(query)])?);
         }
     }
     let words = |names: Vec<String>, count: usize, start| Words {
@@ -593,23 +590,31 @@ fn codes(names: Vec<String>) -> Words {
     Words { count: names.len() as Token, names, start: None, end: None }
 }
 
-fn site(
+/// The sites of one layer, a head each.
+fn layer_sites(
     weights: &mut crate::weights::Weights,
     attention: &Attention,
     At { kind, layer }: At,
-    head: usize,
     [query, key]: [usize; 2],
-) -> Result<Site, PretrainedError> {
-    let d_head = attention.query.d_out() / attention.n_heads;
-    let outputs = head * d_head..(head + 1) * d_head;
-    let map = ScoreMap::Projected {
-        query: attention.query.part(weights, outputs.clone())?,
-        key: attention.key.part(weights, outputs.clone())?,
-        scale: attention.scale,
-        position_bias: attention.bias.as_ref().map(|biases| biases[head].clone()),
+) -> Result<Vec<Site>, PretrainedError> {
+    let mut heads = |map: &Linear| map.parts(weights, attention.n_heads);
+    let maps = heads(&attention.query)?.into_iter().zip(heads(&attention.key)?).zip(heads(&attention.value)?);
+    let site = |(head, ((of_query, of_key), of_value)): (usize, _)| Site {
+        kind,
+        layer,
+        head,
+        query,
+        key,
+        map: ScoreMap::Projected {
+            query: of_query,
+            key: of_key,
+            scale: attention.scale,
+            position_bias: attention.bias.as_ref().map(|biases| biases[head].clone()),
+        },
+        visible: attention.visible,
+        value: Some(of_value),
     };
-    let value = Some(attention.value.part(weights, outputs)?);
-    Ok(Site { kind, layer, head, query, key, map, visible: attention.visible, value })
+    Ok(maps.enumerate().map(site).collect())
 }
 
 #[cfg(test)]
