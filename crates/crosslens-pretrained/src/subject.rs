@@ -19,6 +19,10 @@ use crate::stack::Memory;
 /// Rows of source and target that are run side by side.
 const BATCH_ROWS: usize = 512;
 
+/// What the logits of the rows that are read out together may take, unless one row alone takes more: of 250,000 words each of 512 rows has
+/// a megabyte.
+const LOGIT_BYTES: usize = 64 << 20;
+
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -191,7 +195,7 @@ impl Subject {
         const ENDLESS: usize = usize::MAX / 2;
         let mut logits = self.model.logits(state);
         rules::apply(&self.model.generation, read, 1, ENDLESS, &mut logits);
-        answer(&logits, &[]).predicted[0]
+        likeliest(&logits)
     }
 
     /// The batch as it runs with nothing changed, from the last time if it is the same.
@@ -247,12 +251,31 @@ impl Subject {
         rows
     }
 
-    /// Answers of a shard from the states that the readout reads.
+    /// Answers of a shard from the states that the readout reads. Logits are there of some rows at a time.
     fn answers(&self, states: &[f32], pairs: &[Pair]) -> Vec<Answer> {
-        let logits = self.model.logits(states);
-        let width = self.model.readout.table.rows();
-        let spans = Spans::of(pairs.iter().map(|pair| pair.target.len()));
-        pairs.iter().enumerate().map(|(number, pair)| answer(spans.of_sentence(number, &logits, width), &pair.target)).collect()
+        let (d, n_words) = (self.model.d_model(), self.model.readout.table.rows());
+        let n_rows = states.len() / d;
+        // About as many each time: all words are read for the rows at hand.
+        let together = n_rows.div_ceil(n_rows.div_ceil(logit_rows(n_words)).max(1)).max(1);
+        let mut targets = pairs.iter().flat_map(|pair| &pair.target);
+        let mut steps = Vec::with_capacity(n_rows);
+        for states in states.chunks(together * d) {
+            let mut logits = self.model.logits(states);
+            steps.extend(logits.chunks_exact_mut(n_words).zip(&mut targets).map(|(row, &token)| (likeliest(row), surprise(row, token))));
+        }
+        let mut steps = steps.into_iter();
+        let answer = |pair: &Pair| {
+            let n_steps = pair.target.len();
+            let (predicted, losses): (Vec<Token>, Vec<f64>) = steps.by_ref().take(n_steps).unzip();
+            Answer { predicted, loss: losses.iter().sum::<f64>() / n_steps.max(1) as f64 }
+        };
+        pairs.iter().map(answer).collect()
+    }
+
+    /// Bytes of logits that each thread has in hand at most, of targets of up to so many steps.
+    pub fn logit_bytes(&self, n_steps: usize) -> usize {
+        let n_words = self.model.readout.table.rows();
+        logit_rows(n_words).min(n_steps.max(BATCH_ROWS)) * n_words * size_of::<f32>()
     }
 
     /// Records pairs; with `answers` what is predicted and its loss too.
@@ -403,21 +426,20 @@ fn spans(pairs: &[Pair], fed: &[Vec<Token>]) -> (Spans, Spans) {
     (Spans::of(pairs.iter().map(|pair| pair.source.len())), Spans::of(fed.iter().map(Vec::len)))
 }
 
-/// The likeliest token of each row of logits, and the mean cross-entropy of the target; without a target the loss is 0.
-fn answer(logits: &[f32], target: &[Token]) -> Answer {
-    let n_rows = target.len().max(1);
-    let n_words = logits.len() / n_rows;
-    let (mut predicted, mut loss) = (Vec::with_capacity(n_rows), 0.0);
-    let mut copy = vec![0.0; n_words];
-    for (step, row) in logits.chunks_exact(n_words).enumerate() {
-        let best = row.iter().enumerate().fold(0, |best, (token, &logit)| if logit > row[best] { token } else { best });
-        predicted.push(best as Token);
-        if let Some(&token) = target.get(step) {
-            copy.copy_from_slice(row);
-            loss += f64::from(log_sum_exp(&mut copy) - row[token as usize]);
-        }
-    }
-    Answer { predicted, loss: loss / n_rows as f64 }
+/// Rows whose logits may be there at once.
+fn logit_rows(n_words: usize) -> usize {
+    (LOGIT_BYTES / (n_words * size_of::<f32>()).max(1)).max(1)
+}
+
+/// The likeliest token by a row of logits, the first among equals.
+fn likeliest(row: &[f32]) -> Token {
+    row.iter().enumerate().fold(0, |best, (token, &logit)| if logit > row[best] { token } else { best }) as Token
+}
+
+/// The cross-entropy of a token; afterwards the row of logits holds probabilities.
+fn surprise(row: &mut [f32], token: Token) -> f64 {
+    let logit = row[token as usize];
+    f64::from(log_sum_exp(row) - logit)
 }
 
 /// Keeps what is seen of one shard.
