@@ -55,7 +55,9 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
         n_threads: arguments.threads,
         ..Options::default()
     };
-    let stated = Memory::of(subject.description(), &Extent::of(pairs.iter()), &options).total();
+    let extent = Extent::of(pairs.iter());
+    let logits = subject.threads().count() * subject.logit_bytes(extent.target.steps);
+    let stated = Memory { logits, ..Memory::of(subject.description(), &extent, &options) }.total();
     let before_bytes = peak_bytes();
     let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: pairs.len() as u64, fed: Fed::Target };
     let start = cpu_secs();

@@ -168,6 +168,16 @@ impl ImportedModel {
         }
     }
 
+    /// Bytes of logits that so many threads (0 for one per core) have in hand at most, of targets of up to so many steps; nothing worth
+    /// counting where it was mapped.
+    pub fn logit_bytes(&self, n_steps: usize, n_threads: usize) -> usize {
+        let Self::Pretrained(model) = self else { return 0 };
+        let subject = model.subject();
+        // It was opened for all cores.
+        let n_threads = if n_threads == 0 { subject.threads().count() } else { n_threads };
+        n_threads * subject.logit_bytes(n_steps)
+    }
+
     /// What its decoder reads where nothing else is asked for. A pretrained model is always run on a target, its own where none is given,
     /// so that a row of attention belongs to a token of it.
     pub(crate) fn fed(&self) -> Fed<'static> {
