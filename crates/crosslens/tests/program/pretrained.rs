@@ -302,6 +302,11 @@ fn a_corpus_is_explained_head_by_head() {
     let listed: Value = serde_json::from_str(&lines(&output).concat()).expect("JSON");
     let parts = listed["memory"]["parts"].as_object().expect("parts");
     assert_eq!(listed["memory"]["bytes"].as_u64(), parts.values().map(Value::as_u64).sum());
+    // Of 64 words and 512 rows; single sentences are kept only for a report that is saved.
+    assert!(parts["logits"].as_u64().is_some_and(|bytes| bytes > 0 && bytes % (512 * 64 * 4) == 0), "{parts:?}");
+    let saved: Value = serde_json::from_str(&lines(&heads(&["--bootstrap", "0", "--json", "--save", "s.json"])).concat()).expect("JSON");
+    assert_eq!(parts["samples"], 0);
+    assert!(saved["memory"]["parts"]["samples"].as_u64().is_some_and(|bytes| bytes > 0), "{}", saved["memory"]);
     let listed = listed["heads"].as_array().expect("heads").clone();
     assert_eq!(listed.len(), 8);
     for (head, line) in listed.iter().zip(&table[2..]) {
