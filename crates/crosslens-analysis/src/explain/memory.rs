@@ -8,8 +8,8 @@ use crate::components::TokenSum;
 use crate::split::known::MAX_TABLE;
 use crate::{Description, N_TERMS, Pair, ScoreMap, Side, Site, SiteKind, Token};
 
-/// What of a corpus decides how much memory it takes: not how many sentences there are, unless they are kept, as sounds and pictures are, but
-/// for the steps at which their tokens stand.
+/// What of a corpus decides how much memory it takes: not how many sentences there are, unless they are kept, as sounds and pictures are,
+/// but for the steps at which their tokens stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Of the source.
@@ -267,7 +267,8 @@ mod tests {
     }
 
     /// One stream of 4 numbers a state on either side; sources of 3 steps and 3 tokens, targets of 2 steps and 3 tokens with the start.
-    /// Sums: (6 + 5) rows × 4 numbers × 8 bytes, the lists of 3 + 3 tokens, and twice the 4 + 3 places. A sentence shown: 2 × 3 cells × 12 numbers × 4 bytes, eight of them unless told.
+    /// Sums: (6 + 5) rows × 4 numbers × 8 bytes, the lists of 3 + 3 tokens, and twice the 4 + 3 places. A sentence shown: 2 × 3 cells × 12
+    /// numbers × 4 bytes, eight of them unless told.
     #[test]
     fn sums_need_less_than_an_explanation_and_sentences_shown_count() {
         let stream = |side| crate::Stream { name: "some".into(), side, consumed: crate::Consumed::Current, d: 4 };
