@@ -253,7 +253,7 @@ impl Subject {
 
     /// Answers of a shard from the states that the readout reads. Logits are there of some rows at a time.
     fn answers(&self, states: &[f32], pairs: &[Pair]) -> Vec<Answer> {
-        let (d, n_words) = (self.model.d_model(), self.model.readout.table.rows());
+        let (d, n_words) = (self.model.readout.table.d(), self.model.readout.table.rows());
         let n_rows = states.len() / d;
         // About as many each time: all words are read for the rows at hand.
         let together = n_rows.div_ceil(n_rows.div_ceil(logit_rows(n_words)).max(1)).max(1);
