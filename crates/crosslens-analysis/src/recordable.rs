@@ -30,6 +30,11 @@ pub struct AttentionRow<'a> {
 
 /// Changes what a model does while it runs. Every method leaves things as they are unless it is written otherwise.
 pub trait Intervene: Sync {
+    /// Whether anything is changed at all: where not, a model need not ask, and runs as it would by itself.
+    fn changes(&self) -> bool {
+        true
+    }
+
     /// The one site that is changed, where it is one and only its weights are: a model may take what comes before it from an earlier run.
     fn site(&self) -> Option<usize> {
         None
@@ -49,7 +54,11 @@ pub trait Intervene: Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Untouched;
 
-impl Intervene for Untouched {}
+impl Intervene for Untouched {
+    fn changes(&self) -> bool {
+        false
+    }
+}
 
 /// What a model did with one pair.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -115,6 +124,12 @@ pub trait Recordable: Send + Sync {
 
     /// Runs the pairs and returns what was seen, in their order and numbered from 0.
     fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError>;
+
+    /// The same for sums: states and attention, bit for bit those of [`Recordable::record`]. What is predicted and its loss may be left
+    /// out, with the work they take.
+    fn record_states(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.record(pairs, fed)
+    }
 
     /// Runs the pairs under an intervention.
     fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError>;

@@ -33,6 +33,8 @@ pub(crate) struct Arguments {
     no_bare: bool,
 }
 
+/// What the bare pass does.
+const BARE: &str = "all sentences: encoder, decoder, logits and loss; nothing recorded, nothing watched";
 /// Sentences run at a time, as `heads` does.
 const BATCH: usize = 64;
 
@@ -53,7 +55,9 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
         n_threads: arguments.threads,
         ..Options::default()
     };
-    let stated = Memory::of(subject.description(), &Extent::of(pairs.iter()), &options).total();
+    let extent = Extent::of(pairs.iter());
+    let logits = subject.threads().count() * subject.logit_bytes(extent.target.steps);
+    let stated = Memory { logits, ..Memory::of(subject.description(), &extent, &options) }.total();
     let before_bytes = peak_bytes();
     let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: pairs.len() as u64, fed: Fed::Target };
     let start = cpu_secs();
@@ -64,17 +68,18 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
         }
     });
     let end = cpu_secs();
-    let n_heads = report.map_err(std::io::Error::other)?.report.sites.len();
+    let report = report.map_err(std::io::Error::other)?.report;
     let ratio = |secs: f64| bare_secs.map(|bare| secs / bare);
     say(&json!({
-        "sentences": pairs.len(), "heads": n_heads, "threads": arguments.threads,
+        "sentences": pairs.len(), "explained_sentences": report.corpus.pairs, "heads": report.sites.len(), "threads": arguments.threads,
+        "bare": BARE,
         "bare_cpu_secs": bare_secs, "first_cpu_secs": fitted - start, "second_cpu_secs": end - fitted,
         "first_ratio": ratio(fitted - start), "second_ratio": ratio(end - fitted),
         "stated_mb": stated as f64 / 1e6, "before_mb": before_bytes / 1e6, "peak_mb": peak_bytes() / 1e6,
     }))
 }
 
-/// A forward pass with its loss, nothing kept.
+/// A forward pass with its loss, nothing kept: where nothing is changed, the model shows nobody its attention.
 fn bare(subject: &Subject, pairs: &[Pair]) -> std::io::Result<f64> {
     let start = cpu_secs();
     for batch in pairs.chunks(BATCH) {

@@ -168,6 +168,16 @@ impl ImportedModel {
         }
     }
 
+    /// Bytes of logits that so many threads (0 for one per core) have in hand at most, of targets of up to so many steps; nothing worth
+    /// counting where it was mapped.
+    pub fn logit_bytes(&self, n_steps: usize, n_threads: usize) -> usize {
+        let Self::Pretrained(model) = self else { return 0 };
+        let subject = model.subject();
+        // It was opened for all cores.
+        let n_threads = if n_threads == 0 { subject.threads().count() } else { n_threads };
+        n_threads * subject.logit_bytes(n_steps)
+    }
+
     /// What its decoder reads where nothing else is asked for. A pretrained model is always run on a target, its own where none is given,
     /// so that a row of attention belongs to a token of it.
     pub(crate) fn fed(&self) -> Fed<'static> {
@@ -505,6 +515,18 @@ pub(crate) struct OfSentences<'a> {
     fed: Fed<'a>,
 }
 
+impl OfSentences<'_> {
+    /// What `read` reads of all pairs, without the targets that nobody gave.
+    fn read_by(&self, read: impl FnOnce(&Live<'_>) -> Result<Vec<Recorded>, CorpusError>) -> Result<Vec<Recorded>, CorpusError> {
+        let pair = |number: u64| self.sentences.pairs[number as usize].clone();
+        let mut recorded = read(&Live { model: self.model, pair: &pair, n_pairs: self.sentences.len(), fed: self.fed })?;
+        for sentence in recorded.iter_mut().filter(|sentence| !self.sentences.told[sentence.number as usize]) {
+            without_target(sentence, self.fed);
+        }
+        Ok(recorded)
+    }
+}
+
 impl Corpus for OfSentences<'_> {
     fn description(&self) -> &Description {
         self.model.description()
@@ -519,13 +541,15 @@ impl Corpus for OfSentences<'_> {
     }
 
     fn read(&self, range: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
-        let pair = |number: u64| self.sentences.pairs[number as usize].clone();
-        let live = Live { model: self.model, pair: &pair, n_pairs: self.sentences.len(), fed: self.fed };
-        let mut recorded = live.read(range)?;
-        for sentence in recorded.iter_mut().filter(|sentence| !self.sentences.told[sentence.number as usize]) {
-            without_target(sentence, self.fed);
-        }
-        Ok(recorded)
+        self.read_by(|live| live.read(range))
+    }
+
+    fn read_states(&self, range: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.read_by(|live| live.read_states(range))
+    }
+
+    fn read_wanted(&self, range: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        self.read_by(|live| live.read_wanted(range, is_wanted))
     }
 
     fn model(&self) -> Option<&dyn Recordable> {

@@ -11,13 +11,17 @@ use crosslens_kernels::{Threads, log_sum_exp};
 
 use crate::PretrainedError;
 use crate::decode::rules;
-use crate::layers::{At, Attention, Need, Spans, Unwatched, Watch};
+use crate::layers::{At, Attention, Linear, Need, Spans, Unwatched, Watch};
 use crate::model::Model;
 use crate::senses::Source;
 use crate::stack::Memory;
 
 /// Rows of source and target that are run side by side.
 const BATCH_ROWS: usize = 512;
+
+/// What the logits of the rows that are read out together may take, unless one row alone takes more: of 250,000 words each of 512 rows has
+/// a megabyte.
+const LOGIT_BYTES: usize = 64 << 20;
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,26 +154,10 @@ impl Subject {
         Ok(lists)
     }
 
-    /// Consecutive pairs that are run side by side: as few batches as there can be, of about the same size, and as many for one thread as for
-    /// another.
+    /// Consecutive pairs that are run side by side.
     fn shards(&self, pairs: &[Pair]) -> Vec<Range<usize>> {
-        let rows = |pair: &Pair| pair.source.len().max(pair.target.len());
-        let n_rows: usize = pairs.iter().map(rows).sum();
-        let n_threads = self.threads.count();
-        let n_shards = n_rows.div_ceil(BATCH_ROWS).next_multiple_of(n_threads).min(pairs.len());
-        let (mut shards, mut first, mut before) = (Vec::new(), 0, 0);
-        for (number, pair) in pairs.iter().enumerate() {
-            before += rows(pair);
-            // A shard ends with the pair that brings all up to it to its share of the rows.
-            if before * n_shards >= (shards.len() + 1) * n_rows {
-                shards.push(first..number + 1);
-                first = number + 1;
-            }
-        }
-        if first < pairs.len() {
-            shards.push(first..pairs.len());
-        }
-        shards
+        let n_rows: Vec<usize> = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).collect();
+        shards(&n_rows, self.threads.count())
     }
 
     /// What each shard comes to, in order.
@@ -207,7 +195,7 @@ impl Subject {
         const ENDLESS: usize = usize::MAX / 2;
         let mut logits = self.model.logits(state);
         rules::apply(&self.model.generation, read, 1, ENDLESS, &mut logits);
-        answer(&logits, &[]).predicted[0]
+        likeliest(&logits)
     }
 
     /// The batch as it runs with nothing changed, from the last time if it is the same.
@@ -263,21 +251,35 @@ impl Subject {
         rows
     }
 
-    /// Answers of a shard from the states that the readout reads.
+    /// Answers of a shard from the states that the readout reads. Logits are there of some rows at a time.
     fn answers(&self, states: &[f32], pairs: &[Pair]) -> Vec<Answer> {
-        let logits = self.model.logits(states);
-        let width = self.model.readout.table.rows();
-        let spans = Spans::of(pairs.iter().map(|pair| pair.target.len()));
-        pairs.iter().enumerate().map(|(number, pair)| answer(spans.of_sentence(number, &logits, width), &pair.target)).collect()
+        let (d, n_words) = (self.model.readout.table.d(), self.model.readout.table.rows());
+        let n_rows = states.len() / d;
+        // About as many each time: all words are read for the rows at hand.
+        let together = n_rows.div_ceil(n_rows.div_ceil(logit_rows(n_words)).max(1)).max(1);
+        let mut targets = pairs.iter().flat_map(|pair| &pair.target);
+        let mut steps = Vec::with_capacity(n_rows);
+        for states in states.chunks(together * d) {
+            let mut logits = self.model.logits(states);
+            steps.extend(logits.chunks_exact_mut(n_words).zip(&mut targets).map(|(row, &token)| (likeliest(row), surprise(row, token))));
+        }
+        let mut steps = steps.into_iter();
+        let answer = |pair: &Pair| {
+            let n_steps = pair.target.len();
+            let (predicted, losses): (Vec<Token>, Vec<f64>) = steps.by_ref().take(n_steps).unzip();
+            Answer { predicted, loss: losses.iter().sum::<f64>() / n_steps.max(1) as f64 }
+        };
+        pairs.iter().map(answer).collect()
     }
-}
 
-impl Recordable for Subject {
-    fn description(&self) -> &Description {
-        &self.description
+    /// Bytes of logits that each thread has in hand at most, of targets of up to so many steps.
+    pub fn logit_bytes(&self, n_steps: usize) -> usize {
+        let n_words = self.model.readout.table.rows();
+        logit_rows(n_words).min(n_steps.max(BATCH_ROWS)) * n_words * size_of::<f32>()
     }
 
-    fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+    /// Records pairs; with `answers` what is predicted and its loss too.
+    fn record_with(&self, pairs: &[Pair], fed: Fed<'_>, answers: Answers) -> Result<Vec<Recorded>, RecordError> {
         self.fed(pairs, fed)?;
         let own = if fed == Fed::Own { Some(Own::of(self.run_freely(pairs, &crosslens_analysis::Untouched))) } else { None };
         let fed = self.fed(pairs, own.as_ref().map_or(fed, |own| Fed::Given(&own.read)))?;
@@ -287,10 +289,10 @@ impl Recordable for Subject {
             let sources: Vec<Source<'_>> = pairs.iter().map(Source::from).collect();
             let fed: Vec<&[Token]> = fed.iter().map(Vec::as_slice).collect();
             let encoded = self.model.encode(&sources, &mut recorder);
-            if self.wanted.answers || self.wanted.kinds != [SiteKind::EncoderSelf] {
-                let need = if self.wanted.answers { Need::Output } else { Need::Weights };
+            if answers == Answers::Wanted || self.wanted.kinds != [SiteKind::EncoderSelf] {
+                let need = if answers == Answers::Wanted { Need::Output } else { Need::Weights };
                 let (_, states) = self.model.decode(&encoded, &fed, need, &mut recorder);
-                if self.wanted.answers {
+                if answers == Answers::Wanted {
                     for (sentence, answer) in recorder.recorded.iter_mut().zip(self.answers(&states, pairs)) {
                         sentence.predicted = answer.predicted;
                         sentence.loss = Some(answer.loss);
@@ -300,10 +302,31 @@ impl Recordable for Subject {
             recorder.recorded
         };
         let mut recorded: Vec<Recorded> = self.in_shards(pairs, of_shard).into_iter().flatten().collect();
-        if let Some(own) = own.filter(|_| self.wanted.answers) {
+        if let Some(own) = own.filter(|_| answers == Answers::Wanted) {
             recorded.iter_mut().zip(own.written).for_each(|(sentence, written)| sentence.predicted = written);
         }
         Ok(recorded)
+    }
+}
+
+/// Whether what is predicted and its loss are made: the last layer's end and the readout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    Wanted,
+    LeftOut,
+}
+
+impl Recordable for Subject {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn record(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.record_with(pairs, fed, if self.wanted.answers { Answers::Wanted } else { Answers::LeftOut })
+    }
+
+    fn record_states(&self, pairs: &[Pair], fed: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.record_with(pairs, fed, Answers::LeftOut)
     }
 
     fn run(&self, pairs: &[Pair], fed: Fed<'_>, how: &dyn Intervene) -> Result<Vec<Answer>, RecordError> {
@@ -365,25 +388,58 @@ pub(crate) fn threads(model: &Model, n_threads: usize) -> Result<Threads, Pretra
     Threads::new(n_threads).map_err(io)
 }
 
+/// Cuts pairs of so many rows each into shards of at most [`BATCH_ROWS`], more only where one pair alone has more: as few as there can be
+/// of about the same size, and as many for one thread as for another.
+fn shards(n_rows: &[usize], n_threads: usize) -> Vec<Range<usize>> {
+    let total: usize = n_rows.iter().sum();
+    let fewest = total.div_ceil(BATCH_ROWS).next_multiple_of(n_threads).min(n_rows.len());
+    let even = (fewest..=n_rows.len()).step_by(n_threads).map(|n_shards| cut(n_rows, n_shards)).find(|(_, is_even)| *is_even);
+    even.unwrap_or_else(|| cut(n_rows, fewest)).0
+}
+
+/// Cuts pairs into about so many shards; and whether each ends where its share of the rows does, but before a pair too large for any.
+fn cut(n_rows: &[usize], n_shards: usize) -> (Vec<Range<usize>>, bool) {
+    let total = n_rows.iter().sum::<usize>().max(1);
+    let (mut shards, mut is_even) = (Vec::new(), true);
+    // The shard's first pair, the rows before it, and the rows before the pair at hand.
+    let (mut first, mut from, mut before) = (0, 0, 0);
+    for (number, &rows) in n_rows.iter().enumerate() {
+        if first < number && before + rows - from > BATCH_ROWS {
+            shards.push(first..number);
+            is_even &= rows > BATCH_ROWS;
+            (first, from) = (number, before);
+        }
+        before += rows;
+        // A shard ends with the pair that brings all up to it to a share of the rows.
+        if before * n_shards / total > from * n_shards / total {
+            shards.push(first..number + 1);
+            (first, from) = (number + 1, before);
+        }
+    }
+    if first < n_rows.len() {
+        shards.push(first..n_rows.len());
+    }
+    (shards, is_even)
+}
+
 fn spans(pairs: &[Pair], fed: &[Vec<Token>]) -> (Spans, Spans) {
     (Spans::of(pairs.iter().map(|pair| pair.source.len())), Spans::of(fed.iter().map(Vec::len)))
 }
 
-/// The likeliest token of each row of logits, and the mean cross-entropy of the target; without a target the loss is 0.
-fn answer(logits: &[f32], target: &[Token]) -> Answer {
-    let n_rows = target.len().max(1);
-    let n_words = logits.len() / n_rows;
-    let (mut predicted, mut loss) = (Vec::with_capacity(n_rows), 0.0);
-    let mut copy = vec![0.0; n_words];
-    for (step, row) in logits.chunks_exact(n_words).enumerate() {
-        let best = row.iter().enumerate().fold(0, |best, (token, &logit)| if logit > row[best] { token } else { best });
-        predicted.push(best as Token);
-        if let Some(&token) = target.get(step) {
-            copy.copy_from_slice(row);
-            loss += f64::from(log_sum_exp(&mut copy) - row[token as usize]);
-        }
-    }
-    Answer { predicted, loss: loss / n_rows as f64 }
+/// Rows whose logits may be there at once.
+fn logit_rows(n_words: usize) -> usize {
+    (LOGIT_BYTES / (n_words * size_of::<f32>()).max(1)).max(1)
+}
+
+/// The likeliest token by a row of logits, the first among equals.
+fn likeliest(row: &[f32]) -> Token {
+    row.iter().enumerate().fold(0, |best, (token, &logit)| if logit > row[best] { token } else { best }) as Token
+}
+
+/// The cross-entropy of a token; afterwards the row of logits holds probabilities.
+fn surprise(row: &mut [f32], token: Token) -> f64 {
+    let logit = row[token as usize];
+    f64::from(log_sum_exp(row) - logit)
 }
 
 /// Keeps what is seen of one shard.
@@ -465,23 +521,30 @@ struct Changed<'a> {
     first_pair: usize,
 }
 
+impl Changed<'_> {
+    /// Where the sites of a layer begin, if anything is changed.
+    fn first_site(&self, at: At) -> Option<usize> {
+        self.how.changes().then(|| self.subject.description.first_site(at)).flatten()
+    }
+}
+
 impl Watch for Changed<'_> {
     fn looks_at(&self, at: At) -> bool {
-        self.subject.description.first_site(at).is_some()
+        self.first_site(at).is_some()
     }
 
     fn values(&mut self, at: At, head: usize, sentence: usize, keys: &[f32]) -> Option<Vec<f32>> {
         if self.how.site().is_some() {
             return None;
         }
-        let site = self.subject.description.first_site(at)? + head;
+        let site = self.first_site(at)? + head;
         let mut states = keys.to_vec();
         self.how.values(site, self.first_pair + sentence, &mut states);
         (states != keys).then_some(states)
     }
 
     fn weights(&mut self, at: At, head: usize, sentence: usize, [queries, keys]: [&[f32]; 2], weights: &mut [f32]) {
-        let Some(site) = self.subject.description.first_site(at) else { return };
+        let Some(site) = self.first_site(at) else { return };
         let (site, pair) = (site + head, self.first_pair + sentence);
         if self.how.site().is_some_and(|only| only != site) {
             return;
@@ -515,10 +578,7 @@ fn describe(model: &Model, names: TokenNames, wanted: &Wanted) -> Result<Descrip
         for (layer, parts) in stack.layers.iter().enumerate() {
             let Some(attention) = (if kind == SiteKind::Cross { parts.cross.as_ref() } else { Some(&parts.attention) }) else { continue };
             let query = stream(format!("{word}.{layer}"), side, stack.d());
-            let at = At { kind, layer };
-            for head in 0..attention.1.n_heads {
-                sites.push(site(&mut weights, &attention.1, at, head, [query, keys.unwrap_or(query)])?);
-            }
+            sites.extend(layer_sites(&mut weights, &attention.1, At { kind, layer }, [query, keys.unwrap_or(query)])?);
         }
     }
     let words = |names: Vec<String>, count: usize, start| Words {
@@ -552,21 +612,61 @@ fn codes(names: Vec<String>) -> Words {
     Words { count: names.len() as Token, names, start: None, end: None }
 }
 
-fn site(
+/// The sites of one layer, a head each.
+fn layer_sites(
     weights: &mut crate::weights::Weights,
     attention: &Attention,
     At { kind, layer }: At,
-    head: usize,
     [query, key]: [usize; 2],
-) -> Result<Site, PretrainedError> {
-    let d_head = attention.query.d_out() / attention.n_heads;
-    let outputs = head * d_head..(head + 1) * d_head;
-    let map = ScoreMap::Projected {
-        query: attention.query.part(weights, outputs.clone())?,
-        key: attention.key.part(weights, outputs.clone())?,
-        scale: attention.scale,
-        position_bias: attention.bias.as_ref().map(|biases| biases[head].clone()),
+) -> Result<Vec<Site>, PretrainedError> {
+    let mut heads = |map: &Linear| map.parts(weights, attention.n_heads);
+    let maps = heads(&attention.query)?.into_iter().zip(heads(&attention.key)?).zip(heads(&attention.value)?);
+    let site = |(head, ((of_query, of_key), of_value)): (usize, _)| Site {
+        kind,
+        layer,
+        head,
+        query,
+        key,
+        map: ScoreMap::Projected {
+            query: of_query,
+            key: of_key,
+            scale: attention.scale,
+            position_bias: attention.bias.as_ref().map(|biases| biases[head].clone()),
+        },
+        visible: attention.visible,
+        value: Some(of_value),
     };
-    let value = Some(attention.value.part(weights, outputs)?);
-    Ok(Site { kind, layer, head, query, key, map, visible: attention.visible, value })
+    Ok(maps.enumerate().map(site).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2560 rows would be five shards of 512, which pairs of 40 do not fill; of six, 427 rows each, none has more than eleven pairs.
+    #[test]
+    fn shards_are_even_and_not_too_large() {
+        let lengths = |n_rows: &[usize], n_threads| shards(n_rows, n_threads).iter().map(|shard| shard.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(&[40; 64], 1), [11, 11, 10, 11, 11, 10]);
+        assert_eq!(lengths(&[25; 64], 2), [16; 4]);
+        assert_eq!(lengths(&[25; 3], 2), [2, 1]);
+        assert_eq!(lengths(&[], 2), [0; 0]);
+        // Too large for any shard, so alone in one; those around it do not suffer.
+        assert_eq!(lengths(&[1, 1, 1000, 1, 1], 1), [2, 1, 2]);
+    }
+
+    #[test]
+    fn no_shard_has_more_rows_than_a_batch_unless_one_pair_has() {
+        for seed in 0..200usize {
+            let n_rows: Vec<usize> = (0..1 + seed % 64).map(|pair| 1 + (pair * pair * 31 + seed * 97) % (1 + seed * 4)).collect();
+            for n_threads in [1, 2, 3] {
+                let shards = shards(&n_rows, n_threads);
+                assert!(shards.iter().cloned().flatten().eq(0..n_rows.len()), "every pair once, in order: {shards:?}");
+                for shard in shards {
+                    let rows: usize = n_rows[shard.clone()].iter().sum();
+                    assert!(rows <= BATCH_ROWS || shard.len() == 1, "{rows} rows of {shard:?}");
+                }
+            }
+        }
+    }
 }

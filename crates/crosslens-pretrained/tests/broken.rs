@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crosslens_analysis::{Recordable, SiteKind};
+use crosslens_analysis::{Fed, Pair, Recordable, SiteKind, Token, Untouched};
 use crosslens_pretrained::{Decoding, Model, PretrainedError, Subject, TokenNames, Wanted};
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Map, Value, json};
@@ -486,6 +486,33 @@ fn one_bit_changed(case: &str, pickled: usize) {
         }
     }
     assert!(n_refused > 50, "{n_refused} were refused");
+}
+
+/// 1000 rows of 30,000 logits are 120 MB, which are made in two halves: what is asked for at once is one of them.
+#[test]
+fn logits_of_a_long_target_are_never_there_as_a_whole() {
+    const MANY_WORDS: usize = 30_000;
+    const STEPS: Token = 1000;
+    let folder = Folder::of("t5");
+    folder.change(|tensors| {
+        let words = tensors.get_mut(WORDS).expect("a table of words");
+        let row = words.data.len() / words.shape[0];
+        words.data.resize(row * MANY_WORDS, 0);
+        words.shape[0] = MANY_WORDS;
+    });
+    folder.set("config.json", &json!({ "vocab_size": MANY_WORDS }));
+    let model = Arc::new(Model::open(folder.0.path()).expect("a model of many words"));
+    let subject = Subject::new(model.clone(), TokenNames::default(), Wanted::cross(), 1).expect("a subject");
+    let pair = Pair::new(vec![5], (0..STEPS).map(|step| 3 + step * step % 61).collect());
+    let (answers, largest) = largest_of(|| subject.run(std::slice::from_ref(&pair), Fed::Target, &Untouched).expect("answers"));
+    let whole = pair.target.len() * MANY_WORDS * size_of::<f32>();
+    assert!(largest <= subject.logit_bytes(pair.target.len()) && 2 * largest >= whole, "{largest} bytes at once, {whole} for all rows");
+
+    let fed: Vec<Token> = std::iter::once(model.generation().start).chain(pair.target.iter().copied()).take(pair.target.len()).collect();
+    let logits = model.logits_of(&pair, &fed).expect("logits");
+    let highest = |row: &[f32]| (0..row.len()).fold(0, |best, word| if row[word] > row[best] { word } else { best }) as Token;
+    assert!(logits.chunks(MANY_WORDS).map(highest).eq(answers[0].predicted.iter().copied()), "the rows are in their order");
+    assert!(answers[0].loss.is_finite());
 }
 
 #[test]

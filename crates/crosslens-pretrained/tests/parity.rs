@@ -351,6 +351,22 @@ fn attention_alone_is_the_same_attention() {
     }
 }
 
+/// Sums need no predictions: a recording for them has the same states and attention, and the readout is not computed.
+#[test]
+fn states_for_sums_are_those_of_a_whole_recording() {
+    for case in ["t5", "bart", "whisper"] {
+        let (golden, subject, whole) = record(case, all_kinds());
+        let (pairs, fed) = golden.pairs();
+        let states = subject.record_states(&pairs, Fed::Given(&fed)).expect("a recording");
+        assert_eq!(states.len(), whole.len(), "{case}");
+        for (states, whole) in states.iter().zip(&whole) {
+            assert!(states.predicted.is_empty() && states.loss.is_none() && !whole.predicted.is_empty(), "{case}");
+            assert!(states.states == whole.states && states.attention == whole.attention, "{case}");
+            assert_eq!((&states.fed, &states.source), (&whole.fed, &whole.source), "{case}");
+        }
+    }
+}
+
 /// An intervention at one site runs from there on only; that must not show.
 #[test]
 fn running_again_from_the_middle_equals_running_all() {
@@ -379,6 +395,38 @@ fn running_again_from_the_middle_equals_running_all() {
             n_changed += usize::from(from_there != plain);
         }
         assert!(n_changed > subject.description().sites.len() / 2, "{case}: uniform attention changed {n_changed} sites");
+    }
+}
+
+/// Nothing is copied or compared for a change that there is not: a run under it is a bare forward pass with its loss.
+#[test]
+fn a_change_of_nothing_is_never_asked() {
+    struct Nothing;
+    impl Intervene for Nothing {
+        fn changes(&self) -> bool {
+            false
+        }
+        fn weights(&self, _: AttentionRow<'_>, _: &mut [f32]) {
+            panic!("weights were shown")
+        }
+        fn values(&self, _: usize, _: usize, _: &mut [f32]) {
+            panic!("states were copied")
+        }
+    }
+    struct Idle;
+    impl Intervene for Idle {}
+    for case in ["t5", "bart", "marian", "whisper"] {
+        let (golden, subject, recorded) = record(case, all_kinds());
+        let (pairs, fed) = golden.pairs();
+        for fed in [Fed::Given(&fed), Fed::Own] {
+            let run = |how: &dyn Intervene| subject.run(&pairs, fed, how).expect("answers");
+            let bare = run(&Nothing);
+            assert_eq!(bare, run(&Idle), "{case}");
+            if fed != Fed::Own {
+                let losses = recorded.iter().map(|sentence| sentence.loss);
+                assert!(bare.iter().map(|answer| Some(answer.loss)).eq(losses), "{case}");
+            }
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crosslens_lab::analysis::explain::{Sample, Samples};
 use crosslens_lab::analysis::geometry::{GeometryReport, PathReport, ReadoutGeometry};
-use crosslens_lab::analysis::report::{ClaimReport, ControlCorpus, Intervals, Rebuilt, Report, SharesReport, SiteReport, StreamReport};
+use crosslens_lab::analysis::report::{
+    ClaimReport, ControlCorpus, CorpusReport, Intervals, Rebuilt, Report, SharesReport, SiteReport, StreamReport,
+};
 use crosslens_lab::analysis::{Description, Part, Stream, Subset};
 
 /// From no weight to all of it.
@@ -116,7 +118,9 @@ fn heading(report: &Report) -> String {
         (Some(phrases), Some(words)) => format!("; {:.1} % of phrases and {:.1} % of words right", 100.0 * phrases, 100.0 * words),
         _ => String::new(),
     };
-    format!("{}, explained on {} sentences{task}", report.model.description, report.corpus.pairs)
+    let CorpusReport { pairs, fitted_pairs, held_out, .. } = &report.corpus;
+    let fitted = if *held_out == Some(true) { format!(", fitted on {fitted_pairs} others") } else { String::new() };
+    format!("{}, explained on {pairs} sentences{fitted}{task}", report.model.description)
 }
 
 /// How many steps and tokens were seen too rarely, and the rarest of them; nothing where there are none.

@@ -11,7 +11,8 @@ use crate::Token;
 /// n[t], H[t] = Σ h at step t      m[w], H[w] = Σ h where the token is w      c[w,t] how often w stands at t      Q = Σ ‖h‖²
 /// ```
 ///
-/// Kept in `f64`, rows only for tokens seen, `c` sparse: memory does not grow with the number of sentences.
+/// Kept in `f64`, rows only for tokens seen, `c` sparse: memory does not grow with the number of sentences once every token was seen at
+/// every step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sums {
     pub(super) d: usize,

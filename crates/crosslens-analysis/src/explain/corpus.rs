@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Description, Fed, Pair, Recordable, Recorded, Recording};
+use crate::{Description, Fed, Pair, RecordError, Recordable, Recorded, Recording, Token};
 
 /// Why sentences cannot be had.
 pub type CorpusError = Box<dyn std::error::Error + Send + Sync>;
@@ -22,6 +22,18 @@ pub trait Corpus: Sync {
 
     /// Some of them by their places, each with its number: of a recording the one it was recorded under, else its place.
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError>;
+
+    /// The same for sums: states and attention are there; what was predicted and its loss need not be, where they take work.
+    fn read_states(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.read(sentences)
+    }
+
+    /// Those among them whose numbers are wanted; a model need not run the others.
+    fn read_wanted(&self, sentences: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        let mut read = self.read(sentences)?;
+        read.retain(|sentence| is_wanted(sentence.number));
+        Ok(read)
+    }
 
     /// Whether several threads may read at once, each a part: so with files, but not with models, which have threads of their own.
     fn is_read_in_parts(&self) -> bool {
@@ -44,6 +56,33 @@ pub struct Live<'a> {
     pub fed: Fed<'a>,
 }
 
+impl Live<'_> {
+    /// What the model makes of the pairs with these numbers, by one of its ways to record.
+    fn recorded(
+        &self,
+        numbers: Vec<u64>,
+        record: impl FnOnce(&dyn Recordable, &[Pair], Fed<'_>) -> Result<Vec<Recorded>, RecordError>,
+    ) -> Result<Vec<Recorded>, CorpusError> {
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let pairs: Vec<Pair> = numbers.iter().map(|&number| (self.pair)(number)).collect();
+        let of_these: Vec<Vec<Token>>;
+        let fed = match self.fed {
+            Fed::Given(lists) => {
+                let missing = || format!("{} lists of fed tokens are given for {} pairs", lists.len(), self.n_pairs);
+                let list = |&number: &u64| lists.get(usize::try_from(number).ok()?).cloned();
+                of_these = numbers.iter().map(list).collect::<Option<_>>().ok_or_else(missing)?;
+                Fed::Given(&of_these)
+            }
+            other => other,
+        };
+        let mut recorded = record(self.model, &pairs, fed)?;
+        recorded.iter_mut().zip(numbers).for_each(|(sentence, number)| sentence.number = number);
+        Ok(recorded)
+    }
+}
+
 impl Corpus for Live<'_> {
     fn description(&self) -> &Description {
         self.model.description()
@@ -54,17 +93,16 @@ impl Corpus for Live<'_> {
     }
 
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
-        let pairs: Vec<Pair> = sentences.clone().map(self.pair).collect();
-        let fed = match self.fed {
-            Fed::Given(lists) => {
-                let of_these = lists.get(sentences.start as usize..sentences.end as usize);
-                Fed::Given(of_these.ok_or_else(|| format!("{} lists of fed tokens are given for {} pairs", lists.len(), self.n_pairs))?)
-            }
-            other => other,
-        };
-        let mut recorded = self.model.record(&pairs, fed)?;
-        recorded.iter_mut().zip(sentences).for_each(|(sentence, number)| sentence.number = number);
-        Ok(recorded)
+        self.recorded(sentences.collect(), |model, pairs, fed| model.record(pairs, fed))
+    }
+
+    fn read_states(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.recorded(sentences.collect(), |model, pairs, fed| model.record_states(pairs, fed))
+    }
+
+    fn read_wanted(&self, sentences: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        let wanted = sentences.filter(|&number| is_wanted(number)).collect();
+        self.recorded(wanted, |model, pairs, fed| model.record(pairs, fed))
     }
 
     fn model(&self) -> Option<&dyn Recordable> {
@@ -120,6 +158,14 @@ impl Corpus for First<'_> {
         self.corpus.read(sentences)
     }
 
+    fn read_states(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.corpus.read_states(sentences)
+    }
+
+    fn read_wanted(&self, sentences: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        self.corpus.read_wanted(sentences, is_wanted)
+    }
+
     fn is_read_in_parts(&self) -> bool {
         self.corpus.is_read_in_parts()
     }
@@ -142,6 +188,27 @@ pub struct EveryNth<'a> {
 /// Sentences no farther apart are read together with what lies between them, so that a file is not opened for each.
 const NEAR: u64 = 8;
 
+impl EveryNth<'_> {
+    /// The sentences at these places, which `read` reads with those between them.
+    fn sparse(
+        &self,
+        sentences: Range<u64>,
+        read: impl Fn(Range<u64>) -> Result<Vec<Recorded>, CorpusError>,
+    ) -> Result<Vec<Recorded>, CorpusError> {
+        let mut kept = Vec::new();
+        let together = if self.n <= NEAR { self.corpus.batch_size().max(1) } else { 1 };
+        let mut next = sentences.start;
+        while next < sentences.end {
+            let from = self.first + next * self.n;
+            let to = (from + together).min(self.first + (sentences.end - 1) * self.n + 1);
+            let before = kept.len();
+            kept.extend(read(from..to)?.into_iter().step_by(usize::try_from(self.n)?));
+            next += (kept.len() - before) as u64;
+        }
+        Ok(kept)
+    }
+}
+
 impl Corpus for EveryNth<'_> {
     fn description(&self) -> &Description {
         self.corpus.description()
@@ -156,18 +223,11 @@ impl Corpus for EveryNth<'_> {
     }
 
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
-        let mut kept = Vec::new();
-        let together = if self.n <= NEAR { self.corpus.batch_size().max(1) } else { 1 };
-        let mut next = sentences.start;
-        while next < sentences.end {
-            let from = self.first + next * self.n;
-            let to = (from + together).min(self.first + (sentences.end - 1) * self.n + 1);
-            let read = self.corpus.read(from..to)?;
-            let before = kept.len();
-            kept.extend(read.into_iter().step_by(usize::try_from(self.n)?));
-            next += (kept.len() - before) as u64;
-        }
-        Ok(kept)
+        self.sparse(sentences, |range| self.corpus.read(range))
+    }
+
+    fn read_states(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.sparse(sentences, |range| self.corpus.read_states(range))
     }
 
     fn is_read_in_parts(&self) -> bool {

@@ -4,10 +4,12 @@ use serde::Serialize;
 
 use super::batch::MOST;
 use super::{Options, SAMPLE_BYTES};
+use crate::components::TokenSum;
 use crate::split::known::MAX_TABLE;
 use crate::{Description, N_TERMS, Pair, ScoreMap, Side, Site, SiteKind, Token};
 
-/// What of a corpus decides how much memory it takes: not how many sentences there are, unless they are kept, as sounds and pictures are.
+/// What of a corpus decides how much memory it takes: not how many sentences there are, unless they are kept, as sounds and pictures are,
+/// but for the steps at which their tokens stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Of the source.
@@ -31,7 +33,28 @@ pub struct SideExtent {
     pub tokens: usize,
     /// Steps of the largest batch.
     batch: usize,
+    /// States of all sentences, counted up to two for each token at each step: as many places as two sums can have.
+    states: usize,
 }
+
+impl SideExtent {
+    /// Tokens at steps, of which sums count how often each occurs; the one before the first token among them.
+    fn places(&self) -> usize {
+        (self.tokens + 1).saturating_mul(self.steps)
+    }
+
+    /// Bytes of so many sums of states of `d` numbers, each of other sentences: rows by step and by token, and the steps of each token.
+    fn sums(&self, d: usize, n_sums: usize) -> usize {
+        let rows = (self.steps + self.tokens) * d * size_of::<f64>();
+        // Lists grow by doubling, those of steps from four on.
+        let tokens = self.tokens * (2 * size_of::<TokenSum>() + 4 * PLACE_BYTES);
+        let places = self.states.min(n_sums.saturating_mul(self.places()));
+        n_sums * (rows + tokens) + 2 * places * PLACE_BYTES
+    }
+}
+
+/// A step at which a token is seen, and how often.
+const PLACE_BYTES: usize = size_of::<(u32, u64)>();
 
 impl Extent {
     /// Looks at every sentence once.
@@ -44,8 +67,10 @@ impl Extent {
         let mut extent = Self::default();
         let mut seen: [std::collections::HashSet<Token>; 2] = Default::default();
         let mut batch = (0, [0; 2], [0; 3]);
+        let mut n_states = [0usize; 2];
         for pair in pairs {
             let lengths = [pair.source.len(), pair.target.len()];
+            n_states.iter_mut().zip(lengths).for_each(|(sum, more)| *sum += more);
             seen[0].extend(&pair.source);
             seen[1].extend(&pair.target);
             extent.signals += pair.signal.as_ref().map_or(0, |signal| signal.values().len());
@@ -67,6 +92,9 @@ impl Extent {
             extent.cells.iter_mut().zip(batch.2).for_each(|(most, sum)| *most = (*most).max(sum));
         }
         (extent.source.tokens, extent.target.tokens) = (seen[0].len(), seen[1].len() + 1);
+        for (side, n_states) in [&mut extent.source, &mut extent.target].into_iter().zip(n_states) {
+            side.states = n_states.min(side.places().saturating_mul(2));
+        }
         extent
     }
 
@@ -85,7 +113,7 @@ impl Extent {
     }
 }
 
-/// Bytes that an explanation will need at most, besides the model and its work on a batch.
+/// Bytes that an explanation will need at most, besides the model and the rows that its layers work on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
     /// Sums of states by step and by token, and the components made of them.
@@ -98,6 +126,8 @@ pub struct Memory {
     pub counts: usize,
     /// Sentences that are shown one by one, with every term at every head.
     pub samples: usize,
+    /// What a pretrained model makes of the words it may write, for the rows that its threads read out: whoever runs one says how much.
+    pub logits: usize,
     /// The sounds or pictures themselves: this part grows with how many there are.
     pub sources: usize,
     /// The tokens of sentences that were read from a file: this part grows with how many there are.
@@ -107,12 +137,11 @@ pub struct Memory {
 impl Memory {
     /// For these sentences at these heads.
     pub fn of(description: &Description, extent: &Extent, options: &Options) -> Self {
-        let rows = |stream: usize| {
-            let side = extent.side(description.streams[stream].side);
-            side.steps + side.tokens
-        };
-        // Two sums in f64, of the sentences to fit on and of those to explain; two copies of the components in f32.
-        let components = description.streams.iter().enumerate().map(|(stream, one)| rows(stream) * one.d * (2 * 8 + 2 * 4));
+        // Two sums, of the sentences to fit on and of those to explain; two copies of the components in f32.
+        let components = description.streams.iter().map(|stream| {
+            let side = extent.side(stream.side);
+            side.sums(stream.d, 2) + 2 * (side.steps + side.tokens) * stream.d * size_of::<f32>()
+        });
         let states = description.streams.iter().map(|stream| extent.side(stream.side).batch * stream.d * 4);
         let weights = description.sites.iter().map(|site| extent.cells[kind(site)] * 4);
         Self {
@@ -121,22 +150,22 @@ impl Memory {
             batch: states.chain(weights).sum(),
             counts: description.sites.iter().map(|site| counts(description, site, extent, options)).sum(),
             samples: samples(description, extent, options),
+            logits: 0,
             sources: extent.signals * size_of::<f32>(),
             pairs: extent.pairs,
         }
     }
 
-    /// For sums alone, one in `f64` of every stream.
+    /// For sums alone, one of every stream; no word is predicted for them.
     pub fn of_sums(description: &Description, extent: &Extent) -> Self {
         let whole = Self::of(description, extent, &Options::default());
-        let rows = |side: &SideExtent| side.steps + side.tokens;
-        let sums = description.streams.iter().map(|stream| rows(extent.side(stream.side)) * stream.d * 8);
+        let sums = description.streams.iter().map(|stream| extent.side(stream.side).sums(stream.d, 1));
         Self { components: sums.sum(), batch: whole.batch, sources: whole.sources, pairs: whole.pairs, ..Self::default() }
     }
 
     /// All of it.
     pub fn total(&self) -> usize {
-        self.components + self.heads + self.batch + self.counts + self.samples + self.sources + self.pairs
+        self.components + self.heads + self.batch + self.counts + self.samples + self.logits + self.sources + self.pairs
     }
 }
 
@@ -199,6 +228,7 @@ mod tests {
         assert_eq!((extent.source.steps, extent.source.tokens, extent.source.batch), (3, 3, 4));
         assert_eq!((extent.target.steps, extent.target.tokens, extent.target.batch), (2, 3, 3));
         assert_eq!(extent.cells, [3 + 2, 9 + 1, 1 + 4]);
+        assert_eq!((extent.source.states, extent.target.states), (4, 3));
     }
 
     /// Batches of one: the longer sentence alone; 5 + 3 numbers of pictures are kept whatever the batch.
@@ -237,7 +267,8 @@ mod tests {
     }
 
     /// One stream of 4 numbers a state on either side; sources of 3 steps and 3 tokens, targets of 2 steps and 3 tokens with the start.
-    /// Sums: (6 + 5) rows × 4 numbers × 8 bytes. A sentence shown: 2 × 3 cells × 12 numbers × 4 bytes, eight of them unless told.
+    /// Sums: (6 + 5) rows × 4 numbers × 8 bytes, the lists of 3 + 3 tokens, and twice the 4 + 3 places. A sentence shown: 2 × 3 cells × 12
+    /// numbers × 4 bytes, eight of them unless told.
     #[test]
     fn sums_need_less_than_an_explanation_and_sentences_shown_count() {
         let stream = |side| crate::Stream { name: "some".into(), side, consumed: crate::Consumed::Current, d: 4 };
@@ -262,11 +293,31 @@ mod tests {
         };
         let extent = Extent::of([pair(&[1, 2, 1], &[7]), pair(&[3], &[7, 8])].iter());
         let sums = Memory::of_sums(&description, &extent);
-        assert_eq!((sums.components, sums.heads, sums.counts, sums.samples), (11 * 4 * 8, 0, 0, 0));
+        let lists = 6 * (2 * size_of::<TokenSum>() + 4 * 16) + 2 * 7 * 16;
+        assert_eq!((sums.components, sums.heads, sums.counts, sums.samples), (11 * 4 * 8 + lists, 0, 0, 0));
         let whole = Memory::of(&description, &extent, &Options::default());
         assert_eq!((whole.samples, whole.batch), (8 * 6 * 12 * 4, sums.batch));
         assert!(sums.total() < whole.total());
         let many = Options { samples: usize::MAX, ..Options::default() };
         assert_eq!(Memory::of(&description, &extent, &many).samples, SAMPLE_BYTES);
+    }
+
+    /// What sums hold, with the room their lists have taken: where tokens stand at few steps, and where they stand at all.
+    #[test]
+    fn sums_take_no_more_than_is_said() {
+        for (n_sentences, n_tokens) in [(40, 500u32), (3000, 20)] {
+            let word = |sentence: u32, step: u32| (sentence * 37 + step * step * 11 + sentence * step) % n_tokens;
+            let source = |sentence: u32| (0..1 + sentence % 12).map(|step| word(sentence, step)).collect::<Vec<Token>>();
+            let pairs: Vec<Pair> = (0..n_sentences).map(|sentence| pair(&source(sentence), &[0])).collect();
+            let mut halves = [crate::Sums::new(2), crate::Sums::new(2)];
+            for (number, pair) in pairs.iter().enumerate() {
+                halves[number % 2].add(&pair.source, &vec![1.0; 2 * pair.source.len()]);
+            }
+            let of_token = |token: &TokenSum| size_of::<TokenSum>() + token.sum.capacity() * 8 + token.steps.capacity() * PLACE_BYTES;
+            let bytes = |sums: &crate::Sums| sums.by_step().len() * 8 + sums.tokens().iter().map(of_token).sum::<usize>();
+            let held: usize = halves.iter().map(bytes).sum();
+            let said = Extent::of(pairs.iter()).source.sums(2, 2);
+            assert!(held <= said && said < 6 * held, "{n_sentences} sentences: {held} bytes, {said} said");
+        }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
 pub use memory::{Extent, Memory, SideExtent};
 pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun, Stop};
 pub use passes::{Explained, FirstTotals, MAX_CELLS, SAMPLE_BYTES, SecondTotals, Totals, explain};
-pub(crate) use passes::{batches, read};
+pub(crate) use passes::{Wanted, batches, read};
 pub use ready::Ready;
 pub use samples::{Sample, Samples, TokenNames};
 pub use save::SaveError;

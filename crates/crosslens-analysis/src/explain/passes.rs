@@ -71,19 +71,22 @@ pub fn explain(
     let description = corpus.description();
     let threads = Threads::new(options.n_threads)?;
     check_given(description, given)?;
-    let batch = |range: std::ops::Range<u64>| {
-        if options.stop.is_set() {
-            return Err(ExplainError::Stopped);
-        }
-        Ok(Batch { sentences: read(corpus, range.clone(), &threads)?, range })
+    let in_batches = |wanted: Wanted| {
+        let threads = &threads;
+        batches(corpus).map(move |range| {
+            if options.stop.is_set() {
+                return Err(ExplainError::Stopped);
+            }
+            Ok(Batch { sentences: read(corpus, range.clone(), wanted, threads)?, range })
+        })
     };
-    let in_batches = || batches(corpus).map(batch);
-    let first = first_pass(description, options, &threads, &mut in_batches(), &mut |done| {
+    let first = first_pass(description, options, &threads, &mut in_batches(Wanted::States), &mut |done| {
         progress(Progress { phase: Phase::Fitting, done, total });
     })?;
     let fitted = Fitted::new(description, &first, given, options)?;
     let pass = Splitting { description, options, threads: &threads, fitted: &fitted, averages: &first.averages, model: corpus.model() };
-    let second = pass.run(&mut in_batches(), &mut |phase, done| progress(Progress { phase, done, total }))?;
+    let wanted = if options.held_out { Wanted::HeldOut } else { Wanted::All };
+    let second = pass.run(&mut in_batches(wanted), &mut |phase, done| progress(Progress { phase, done, total }))?;
     second.check_ranked(options)?;
     Ok(conclude(description, given, options, first, &fitted, second, corpus.model()))
 }
@@ -189,20 +192,46 @@ pub(crate) fn batches(corpus: &dyn Corpus) -> impl Iterator<Item = std::ops::Ran
     (0..n_sentences.div_ceil(size)).map(move |batch| batch * size..((batch + 1) * size).min(n_sentences))
 }
 
+/// What a pass needs of the sentences it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Of all of them states and attention.
+    States,
+    /// Of all of them everything.
+    All,
+    /// Everything, of those that components are not fitted on.
+    HeldOut,
+}
+
+impl Wanted {
+    fn read(self, corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<Vec<Recorded>, super::CorpusError> {
+        match self {
+            Self::States => corpus.read_states(range),
+            Self::All => corpus.read(range),
+            Self::HeldOut => corpus.read_wanted(range, |number| !is_fitted(number)),
+        }
+    }
+}
+
 /// Reads sentences, where the corpus allows it on all threads, a part each. They come in their order, whatever the number of parts, so that
 /// nothing that is summed over them depends on it.
-pub(crate) fn read(corpus: &dyn Corpus, range: std::ops::Range<u64>, threads: &Threads) -> Result<Vec<Recorded>, ExplainError> {
+pub(crate) fn read(
+    corpus: &dyn Corpus,
+    range: std::ops::Range<u64>,
+    wanted: Wanted,
+    threads: &Threads,
+) -> Result<Vec<Recorded>, ExplainError> {
     let (from, to) = (range.start, range.end);
     let cannot = |source| ExplainError::Corpus { from, to, source };
     let (n_sentences, n_threads) = (to - from, threads.count() as u64);
     if n_threads == 1 || !corpus.is_read_in_parts() {
-        return corpus.read(range).map_err(cannot);
+        return wanted.read(corpus, range).map_err(cannot);
     }
     let n_parts = n_threads.min(n_sentences).max(1);
     let place = |part: u64| from + part * n_sentences / n_parts;
     type Part = (std::ops::Range<u64>, Result<Vec<Recorded>, super::CorpusError>);
     let mut parts: Vec<Part> = (0..n_parts).map(|part| (place(part)..place(part + 1), Ok(Vec::new()))).collect();
-    threads.for_each(&mut parts, |_, (range, sentences)| *sentences = corpus.read(range.clone()));
+    threads.for_each(&mut parts, |_, (range, sentences)| *sentences = wanted.read(corpus, range.clone()));
     let mut sentences = Vec::new();
     for (_, part) in parts {
         sentences.append(&mut part.map_err(cannot)?);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crosslens_kernels::Threads;
 
-use crate::explain::{Corpus, ExplainError, Phase, Progress, batches, read};
+use crate::explain::{Corpus, ExplainError, Phase, Progress, Wanted, batches, read};
 use crate::{Consumed, Description, Recorded, Sums};
 
 pub use error::{Mismatch, StatsError};
@@ -87,7 +87,7 @@ impl Stats {
         let mut stats = Self::new(description);
         for range in batches(corpus) {
             let done = range.end;
-            stats.add(description, &read(corpus, range, &threads)?, &threads);
+            stats.add(description, &read(corpus, range, Wanted::States, &threads)?, &threads);
             progress(Progress { phase: Phase::Fitting, done, total });
         }
         Ok(stats)

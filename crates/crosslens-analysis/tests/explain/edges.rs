@@ -135,6 +135,7 @@ fn components_come_from_the_other_half() {
     let planted = Planted::of(&Plan::default(), vec![dot()]);
     let held_out = planted.explain(&Options { held_out: true, ..Options::default() }).report;
     let (fitted, explained): (Vec<_>, Vec<_>) = planted.sentences.iter().cloned().partition(|sentence| is_fitted(sentence.number));
+    assert_eq!(explained[0].number, 0, "the program puts a sentence that is asked for first");
     assert_eq!((held_out.corpus.pairs, held_out.corpus.fitted_pairs), (explained.len() as u64, fitted.len() as u64));
     let others = Planted { sentences: explained, ..planted.clone() };
     let by_hand = explain(&others, Some(&sums(&fitted)), &Options::default(), &mut |_| ()).expect("an explanation").report;

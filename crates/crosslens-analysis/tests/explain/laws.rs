@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crosslens_analysis::explain::{Corpus, CorpusError, Options, Rank, explain};
+use crosslens_analysis::explain::{Corpus, CorpusError, Live, Options, Rank, explain};
 use crosslens_analysis::report::Report;
 use crosslens_analysis::{
-    Breakdown, Components, Description, Estimator, Part, Recordable, Recorded, ScoreMap, ShareTally, Shrinkage, SiteSplit, Subset, Sums,
-    Token,
+    Answer, Breakdown, Components, Description, Estimator, Fed, Intervene, Pair, Part, RecordError, Recordable, Recorded, ScoreMap,
+    ShareTally, Shrinkage, Signal, SiteSplit, Subset, Sums, Token,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -393,6 +394,89 @@ fn sentences_read_in_parts_give_the_same_report_bit_for_bit() {
         let mut places: Vec<u64> = asked.into_iter().flatten().collect();
         places.sort_unstable();
         assert_eq!(places, (0..150).flat_map(|place| [place, place]).collect::<Vec<_>>());
+    }
+}
+
+/// A model that gives back the planted sentence whose number is its signal, and counts those it ran to the end and for their states alone.
+struct Sparing {
+    planted: Planted,
+    whole: AtomicUsize,
+    states: AtomicUsize,
+}
+
+impl Sparing {
+    fn new(planted: Planted) -> Self {
+        Self { planted, whole: AtomicUsize::new(0), states: AtomicUsize::new(0) }
+    }
+
+    fn pair(number: u64) -> Pair {
+        Pair { signal: Some(Signal::new(vec![number as f32])), ..Pair::new(vec![0], vec![0]) }
+    }
+
+    fn sentences(&self, pairs: &[Pair]) -> Vec<Recorded> {
+        let number = |pair: &Pair| pair.signal.as_ref().expect("its number").values()[0] as usize;
+        pairs.iter().map(|pair| self.planted.sentences[number(pair)].clone()).collect()
+    }
+}
+
+impl Recordable for Sparing {
+    fn description(&self) -> &Description {
+        &self.planted.description
+    }
+
+    fn record(&self, pairs: &[Pair], _: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.whole.fetch_add(pairs.len(), Ordering::Relaxed);
+        Ok(self.sentences(pairs))
+    }
+
+    fn record_states(&self, pairs: &[Pair], _: Fed<'_>) -> Result<Vec<Recorded>, RecordError> {
+        self.states.fetch_add(pairs.len(), Ordering::Relaxed);
+        Ok(self.sentences(pairs).into_iter().map(|one| Recorded { predicted: Vec::new(), loss: None, ..one }).collect())
+    }
+
+    fn run(&self, _: &[Pair], _: Fed<'_>, _: &dyn Intervene) -> Result<Vec<Answer>, RecordError> {
+        unreachable!("no causal check is asked for")
+    }
+
+    fn untrained(&self, _: u64) -> Option<Box<dyn Recordable>> {
+        None
+    }
+}
+
+/// All sentences of a model read whole, whatever a pass needs of them.
+struct Lavish<'a>(&'a Live<'a>);
+
+impl Corpus for Lavish<'_> {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+
+    fn n_sentences(&self) -> u64 {
+        self.0.n_sentences()
+    }
+
+    fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
+        self.0.read(sentences)
+    }
+
+    fn model(&self) -> Option<&dyn Recordable> {
+        self.0.model()
+    }
+}
+
+/// 150 sentences: all of them for sums, which need no predictions, then the 75 held out, or all where none is.
+#[test]
+fn a_model_runs_no_more_than_each_pass_needs() {
+    let model = Sparing::new(Planted::of(&Plan { n_sentences: 150, ..Plan::default() }, every_map(3)));
+    let live = Live { model: &model, pair: &Sparing::pair, n_pairs: 150, fed: Fed::Target };
+    for (held_out, n_second) in [(true, 75), (false, 150)] {
+        let options = Options { held_out, causal: 0, bootstrap: 20, rank: Some(Rank::Loss), ..Options::default() };
+        let report = |corpus: &dyn Corpus| explain(corpus, None, &options, &mut |_| ()).expect("an explanation").report.to_json();
+        let counted = || [&model.whole, &model.states].map(|count| count.swap(0, Ordering::Relaxed));
+        let lavish = report(&Lavish(&live));
+        assert_eq!(counted(), [300, 0]);
+        assert!(report(&live) == lavish, "held out: {held_out}");
+        assert_eq!(counted(), [n_second, 150], "held out: {held_out}");
     }
 }
 

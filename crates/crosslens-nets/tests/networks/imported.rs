@@ -119,7 +119,7 @@ fn the_tiny_model_does_what_the_package_does_with_it() {
 fn the_packages_own_models_do_what_the_package_does_with_them() {
     let Some(folder) = std::env::var_os(PACKAGE) else {
         // Not `eprintln!`, which a passing test keeps to itself.
-        let skipped = format!("SKIPPED: the test on e2k's own weights. {PACKAGE} is not set; docs/import.md says how to get them\n");
+        let skipped = format!("SKIPPED: the test on e2k's own weights. {PACKAGE} is not set; CONTRIBUTING.md says how to get them\n");
         std::io::stderr().write_all(skipped.as_bytes()).expect("standard error");
         return;
     };

@@ -69,14 +69,18 @@ impl Linear {
         Origin { name: name.to_owned(), d_in, d_out, turned: false, has_bias }.map(weights, 0..d_out)
     }
 
-    /// The part of it that writes outputs `outputs`, for whoever explains it; its numbers are read anew.
-    pub(crate) fn part(&self, weights: &mut Weights, outputs: Range<usize>) -> Result<crosslens_analysis::Linear, PretrainedError> {
+    /// Its outputs in so many equal parts, one a head, for whoever explains them; its numbers are read anew, once for all.
+    pub(crate) fn parts(&self, weights: &mut Weights, n_parts: usize) -> Result<Vec<crosslens_analysis::Linear>, PretrainedError> {
         let (origin, first) = self.origin.as_ref().expect("maps that are explained come from a tensor");
-        let matrix = origin.matrix(weights, first + outputs.start..first + outputs.end)?;
-        let turned = (0..self.d_in).flat_map(|input| (0..outputs.len()).map(move |output| (input, output)));
-        let part = turned.map(|(input, output)| matrix[output * self.d_in + input]).collect();
-        let bias = self.bias.as_ref().map_or_else(Vec::new, |bias| bias[outputs.clone()].to_vec());
-        Ok(crosslens_analysis::Linear { d_in: self.d_in, d_out: outputs.len(), weights: part, bias })
+        let matrix = origin.matrix(weights, *first..first + self.d_out)?;
+        let d_part = self.d_out / n_parts;
+        let part = |number: usize| {
+            let outputs = number * d_part..(number + 1) * d_part;
+            let turned = (0..self.d_in).flat_map(|input| outputs.clone().map(move |output| output * self.d_in + input));
+            let bias = self.bias.as_ref().map_or_else(Vec::new, |bias| bias[outputs.clone()].to_vec());
+            crosslens_analysis::Linear { d_in: self.d_in, d_out: d_part, weights: turned.map(|place| matrix[place]).collect(), bias }
+        };
+        Ok((0..n_parts).map(part).collect())
     }
 
     /// From `W` `[d_out, d_in]`.

@@ -68,9 +68,13 @@ pub(crate) struct Arguments {
     /// Pull rare tokens towards nothing by so many observations, or by as many as the data suggest.
     #[arg(long, value_name = "N|auto")]
     shrink: Option<Shrink>,
-    /// Fit on one half of the sentences and explain the other.
+    /// Fit on one half of the sentences and explain the other. Done by itself with --corpus of a model that was not trained here, from four
+    /// sentences on, unless --components gives the sums.
     #[arg(long)]
     held_out: bool,
+    /// Explain all sentences of --corpus then, and fit on the same.
+    #[arg(long, conflicts_with = "held_out")]
+    no_held_out: bool,
     /// Which shares to show: of variance along the source, or at the highest scores.
     #[arg(long, value_enum, default_value = "centred")]
     shares: SharesName,
@@ -267,13 +271,24 @@ fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Exp
         let message = "one sentence has no two halves, to fit on and to explain";
         return Err(Failure::refused(message).hint("leave --held-out out, or more sentences with --corpus"));
     }
-    let (options, control) = (options(arguments), arguments.control.then_some(arguments.seed));
+    let held_out = arguments.held_out || is_halved(arguments, sentences.len());
+    let (options, control) = (Options { held_out, ..options(arguments) }, arguments.control.then_some(arguments.seed));
     bar.aside(|| state_for_imported(model, &sentences, &options));
     let mut explained = model.explain(&sentences, given.as_deref(), &options, control, &mut show)?;
     if sentences.len() == 1 && given.is_none() {
         explained.report.corpus.warnings.push(format!("{ONE_ALONE}; --corpus FILE or --components takes them from other sentences"));
     }
     Ok((explained, model.description().clone()))
+}
+
+/// Fewest sentences that are halved unasked: two to fit on, two to explain.
+const FEWEST_HALVED: u64 = 4;
+
+/// Whether so many sentences for a model that was not trained here are halved although nobody asks: shares of the very sentences that
+/// components were fitted on flatter them. One that is asked for comes first, and the first is always explained.
+fn is_halved(arguments: &Arguments, n_sentences: u64) -> bool {
+    let is_corpus = arguments.corpus.is_some() && arguments.components.is_none();
+    is_corpus && !arguments.no_held_out && n_sentences >= FEWEST_HALVED
 }
 
 /// The sentences for a model that has no task to draw them from.

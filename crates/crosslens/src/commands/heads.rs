@@ -95,6 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         causal: arguments.causal_samples,
         monotone: arguments.monotone,
         n_threads: arguments.threads,
+        // Single sentences stand beside a saved report, and nowhere else.
+        samples: if arguments.save.is_some() { Options::default().samples } else { 0 },
         ..Options::default()
     };
     let (mut explained, memory) = {

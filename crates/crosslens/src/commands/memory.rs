@@ -10,7 +10,7 @@ use crate::output;
 pub(super) fn state(memory: &Memory, n_sentences: u64) {
     let total = amount(memory.total() as u64);
     let grows = match (memory.sources, memory.pairs) {
-        (0, 0) => "however many there are".to_owned(),
+        (0, 0) => "hardly more however many there are".to_owned(),
         (0, pairs) => format!("of which {} are the sentences themselves", amount(pairs as u64)),
         (files, _) => format!("of which {} are the files themselves", amount(files as u64)),
     };
@@ -21,7 +21,9 @@ pub(super) fn state(memory: &Memory, n_sentences: u64) {
 /// Says what explaining a model that was not trained here will need.
 pub(super) fn state_for_imported(model: &ImportedModel, sentences: &ImportedSentences, options: &Options) -> Memory {
     let description = model.description();
-    let memory = Memory::of(description, &sentences.extent(description), options);
+    let extent = sentences.extent(description);
+    let logits = model.logit_bytes(extent.target.steps, options.n_threads);
+    let memory = Memory { logits, ..Memory::of(description, &extent, options) };
     state(&memory, sentences.len());
     memory
 }

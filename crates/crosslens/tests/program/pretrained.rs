@@ -283,7 +283,13 @@ fn a_corpus_is_explained_head_by_head() {
     };
     let output = stated(&["explain", "t5", "--corpus", "pairs.tsv", "--causal", "10", "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-    assert_eq!(report["corpus"]["pairs"], 30);
+    let halves = |report: &Value| ["pairs", "fitted_pairs", "held_out"].map(|field| report["corpus"][field].clone());
+    assert_eq!(halves(&report), [json!(15), json!(15), json!(true)], "one half to fit on, the other to explain");
+    let whole = explain(folder, &["t5", "--corpus", "pairs.tsv", "--causal", "0", "--no-held-out"]);
+    assert_eq!(halves(&whole), [json!(30), json!(30), json!(false)]);
+    assert_eq!(run(folder, &["explain", "t5", "--corpus", "pairs.tsv", "--held-out", "--no-held-out"]).status.code(), Some(2));
+    let shown = lines(&succeed(folder, &["explain", "t5", "--corpus", "pairs.tsv", "--causal", "0"])).join("\n");
+    assert!(shown.contains("explained on 15 sentences, fitted on 15 others"), "{shown}");
     stated(&["fit", "t5", "--corpus", "pairs.tsv", "-o", "x.stats.safetensors"]);
     stated(&["report", "t5", "--corpus", "pairs.tsv", "--causal", "0"]);
     let sites = report["sites"].as_array().expect("sites");
@@ -302,6 +308,11 @@ fn a_corpus_is_explained_head_by_head() {
     let listed: Value = serde_json::from_str(&lines(&output).concat()).expect("JSON");
     let parts = listed["memory"]["parts"].as_object().expect("parts");
     assert_eq!(listed["memory"]["bytes"].as_u64(), parts.values().map(Value::as_u64).sum());
+    // Of 64 words and 512 rows; single sentences are kept only for a report that is saved.
+    assert!(parts["logits"].as_u64().is_some_and(|bytes| bytes > 0 && bytes % (512 * 64 * 4) == 0), "{parts:?}");
+    let saved: Value = serde_json::from_str(&lines(&heads(&["--bootstrap", "0", "--json", "--save", "s.json"])).concat()).expect("JSON");
+    assert_eq!(parts["samples"], 0);
+    assert!(saved["memory"]["parts"]["samples"].as_u64().is_some_and(|bytes| bytes > 0), "{}", saved["memory"]);
     let listed = listed["heads"].as_array().expect("heads").clone();
     assert_eq!(listed.len(), 8);
     for (head, line) in listed.iter().zip(&table[2..]) {
@@ -507,7 +518,10 @@ fn one_sentence_is_explained_among_others_or_by_sums() {
     let folder = folder();
     let folder = folder.path();
     let report = explain(folder, &["t5", "--corpus", "pairs.tsv", "--source", "w5 w6 w7", "--target", "w9 w8", "--causal", "0"]);
-    assert_eq!(report["corpus"]["pairs"], 31);
+    assert_eq!(report["corpus"]["pairs"], 16, "of 31 one half, the sentence that is asked for among them");
+    let asked = ["explain", "t5", "--corpus", "pairs.tsv", "--source", "w5 w6 w7", "--target", "w9 w8", "--causal", "0"];
+    let shown = lines(&succeed(folder, &asked)).join("\n");
+    assert!(shown.contains("source: w5 w6 w7 </s>"), "{shown}");
     succeed(folder, &["fit", "t5", "--corpus", "pairs.tsv", "-o", "x.stats.safetensors"]);
     let report = explain(folder, &["t5", "--components", "x.stats.safetensors", "--source", "w5 w6 w7", "--causal", "0"]);
     assert_eq!(report["corpus"]["pairs"], 1);
