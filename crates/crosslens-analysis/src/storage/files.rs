@@ -74,11 +74,22 @@ impl StagedFile {
     /// Takes its place.
     pub fn persist(self) -> std::io::Result<()> {
         self.file.persist(&self.path).map_err(|error| error.error)?;
-        // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
-        if let Ok(folder) = File::open(folder_of(&self.path)) {
-            folder.sync_all().ok();
-        }
+        sync_folder_of(&self.path);
         Ok(())
+    }
+
+    /// Takes its place where no file is: of two that do so at the same moment, one fails.
+    pub fn persist_new(self) -> std::io::Result<()> {
+        self.file.persist_noclobber(&self.path).map_err(|error| error.error)?;
+        sync_folder_of(&self.path);
+        Ok(())
+    }
+}
+
+/// A rename is on disk once the folder is; where folders cannot be opened, the system does without.
+fn sync_folder_of(path: &Path) {
+    if let Ok(folder) = File::open(folder_of(path)) {
+        folder.sync_all().ok();
     }
 }
 

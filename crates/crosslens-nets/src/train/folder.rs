@@ -8,7 +8,7 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::{StagedFile, Vocabulary, is_temporary_file, replace_file};
+use crosslens_analysis::{Existing, StagedFile, Vocabulary, is_temporary_file, replace_file};
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,12 @@ pub enum FolderError {
         /// The unknown key or value, and what could have been meant.
         unknown: Option<Unknown>,
     },
+    /// A run cannot begin here: something came into the folder since it was chosen.
+    #[error("`{path}` is no longer empty, another run may have begun there")]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+    },
 }
 
 /// A key or value nobody knows.
@@ -109,12 +115,19 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
     path: PathBuf,
+    /// What becomes of a run in it when another begins there.
+    pub(super) existing: Existing,
 }
 
 impl RunFolder {
-    /// The folder at a path, whether it exists or not.
+    /// The folder at a path, whether it exists or not. A run that begins in it takes the place of one that is there.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), existing: Existing::Replace }
+    }
+
+    /// The same, where a run begins only if nothing is there, then too: of several that begin at the same moment one does.
+    pub fn free_at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), existing: Existing::Refuse }
     }
 
     /// Where it is.
