@@ -176,14 +176,16 @@ fn choose(what: Option<&str>, arguments: &Arguments) -> Result<Choice, Failure> 
     }
     let what = what.unwrap_or("one-to-one");
     let path = Path::new(what);
-    let is_file = path.is_file() || path.extension().is_some_and(|ending| ending == "toml");
+    // A file or folder of a task's name does not hide the task: `./sort` is the file.
+    let is_task = TASKS.contains(&what);
+    let is_file = !is_task && (path.is_file() || path.extension().is_some_and(|ending| ending == "toml"));
     let (task, mut config) = if is_file {
         let mut config = read_config(path)?;
         if let Some(family) = arguments.arch.filter(|&family| family != config.network.family) {
             with_family(&mut config, family);
         }
         (config.task.name().to_owned(), config)
-    } else if path.is_dir() {
+    } else if !is_task && path.is_dir() {
         let message = format!("`{what}` is a folder, a task or a run.toml was expected");
         return Err(Failure::usage(message).hint(format!("crosslens train {what} --resume, if it holds a run")));
     } else {

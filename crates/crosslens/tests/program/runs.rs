@@ -46,6 +46,18 @@ fn a_second_run_takes_a_new_folder() {
 }
 
 #[test]
+fn a_folder_or_file_of_a_tasks_name_does_not_hide_the_task() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("sort")).expect("a folder");
+    std::fs::copy(TINY, folder.join("reverse")).expect("a file");
+    for (what, out) in [("sort", "runs/sort-aed"), ("reverse", "runs/reverse-aed"), ("./reverse", "runs/one-to-one-aed")] {
+        let trained = json_line(&succeed(folder, &["train", what, "--json", "--steps", "1"]).stdout);
+        assert_eq!(trained["out"], out, "{what}");
+    }
+}
+
+#[test]
 fn runs_that_begin_at_once_take_a_folder_each() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
