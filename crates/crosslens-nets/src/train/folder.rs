@@ -417,7 +417,7 @@ pub fn read_config(path: &Path) -> Result<RunConfig, FolderError> {
 
 /// Parses a configuration; `path` is for messages.
 pub fn parse_config(path: &Path, text: &str) -> Result<RunConfig, FolderError> {
-    toml::from_str(text).map_err(|error| {
+    let mut config: RunConfig = toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         FolderError::Config {
@@ -425,7 +425,17 @@ pub fn parse_config(path: &Path, text: &str) -> Result<RunConfig, FolderError> {
             message: format!("{place}{}", error.message().lines().next().unwrap_or_default()),
             unknown: Unknown::from_message(error.message()),
         }
-    })
+    })?;
+    // A program resolved this file. An older one wrote nothing of positions where there were none, which no longer means that.
+    if config.version.is_some() && !speaks_of_positions(text) {
+        config.network.positions = None;
+    }
+    Ok(config)
+}
+
+fn speaks_of_positions(text: &str) -> bool {
+    let table = toml::from_str::<toml::Table>(text);
+    table.is_ok_and(|table| table.get("network").and_then(|network| network.get("positions")).is_some())
 }
 
 impl Unknown {
