@@ -44,7 +44,8 @@ pub enum RecordRunError {
 
 impl TrainedModel {
     /// Records the model on sentences, a few at a time; `progress` is told how many are done. The folder becomes a recording at the very
-    /// end: what was begun and failed is taken away, and one that was killed in the middle opens nowhere.
+    /// end: what was begun and failed is taken away, and one that was killed in the middle opens nowhere. A recording that is replaced stays
+    /// until then.
     pub fn record(
         &self,
         sentences: &Sentences,

@@ -102,6 +102,11 @@ pub(crate) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -
     replace_file(path, write).map_err(io("write", path))
 }
 
+/// Makes a folder with a temporary name, which stays until it is removed.
+pub(crate) fn new_folder_in(folder: &Path) -> std::io::Result<PathBuf> {
+    Ok(tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder)?.keep())
+}
+
 /// Whether a file is one that a writer killed in [`replace_file`] left.
 pub fn is_temporary_file(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with(TEMPORARY)
