@@ -21,27 +21,27 @@ const RULES: &[Rule] = &[
     Rule {
         name: "crosslens-kernels",
         may_use: &[],
-        must_not_know: &["candle*", "clap", "indicatif", "tokio", "axum", "pyo3"],
+        must_not_know: &["candle*", "clap", "indicatif", "tokio", "axum", "http*", "hyper*", "tungstenite", "pyo3"],
     },
     Rule {
         name: "crosslens-analysis",
         may_use: &["crosslens-kernels"],
-        must_not_know: &["candle*", "clap", "indicatif", "tokio", "axum", "pyo3"],
+        must_not_know: &["candle*", "clap", "indicatif", "tokio", "axum", "http*", "hyper*", "tungstenite", "pyo3"],
     },
     Rule {
         name: "crosslens-nets",
         may_use: &["crosslens-analysis", "crosslens-kernels"],
-        must_not_know: &["candle*", "clap", "indicatif", "tokio", "axum", "pyo3"],
+        must_not_know: &["candle*", "clap", "indicatif", "tokio", "axum", "http*", "hyper*", "tungstenite", "pyo3"],
     },
     Rule {
         name: "crosslens-pretrained",
         may_use: &["crosslens-analysis", "crosslens-kernels"],
-        must_not_know: &["clap", "indicatif", "tokio", "axum", "pyo3"],
+        must_not_know: &["clap", "indicatif", "tokio", "axum", "http*", "hyper*", "tungstenite", "pyo3"],
     },
     Rule {
         name: "crosslens-lab",
         may_use: &["crosslens-nets", "crosslens-pretrained", "crosslens-analysis", "crosslens-kernels"],
-        must_not_know: &["clap", "indicatif", "tokio", "axum", "pyo3"],
+        must_not_know: &["clap", "indicatif", "tokio", "axum", "http*", "hyper*", "tungstenite", "pyo3"],
     },
     Rule {
         name: "crosslens-server",
@@ -56,7 +56,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "crosslens-py",
         may_use: &["crosslens-lab", "crosslens-analysis"],
-        must_not_know: &["axum", "clap", "hyper*", "indicatif", "tokio"],
+        must_not_know: &["clap", "indicatif", "tokio", "axum", "http*", "hyper*", "tungstenite"],
     },
     Rule {
         name: "crosslens-bench",
@@ -183,6 +183,17 @@ mod tests {
         assert_eq!(violations_of("crosslens-lab", &["tokio", "serde"]), ["`crosslens-lab` must not know `tokio`"]);
         assert_eq!(violations_of("crosslens-nets", &["candle-core"]), ["`crosslens-nets` must not know `candle-core`"]);
         assert!(violations_of("crosslens-nets", &["tokio-less"]).is_empty());
+    }
+
+    /// What the server and its tests speak HTTP with.
+    #[test]
+    fn below_the_server_nobody_speaks_http() {
+        for user in ["crosslens-kernels", "crosslens-analysis", "crosslens-nets", "crosslens-pretrained", "crosslens-lab", "crosslens-py"] {
+            for used in ["hyper", "hyper-util", "http-body-util", "tungstenite", "tokio"] {
+                assert_eq!(violations_of(user, &[used]), [format!("`{user}` must not know `{used}`")]);
+            }
+        }
+        assert!(violations_of("crosslens-server", &["hyper", "hyper-util", "http-body-util", "tokio"]).is_empty());
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct Site {
     pub map: ScoreMap,
     /// Which keys a query may see.
     pub visible: Visible,
-    /// From a key's state to what attention sums; `None` where that is the state itself.
+    /// From a key's state to what attention sums; `None` where that is the state itself, or with a projected map not known.
     pub value: Option<Linear>,
 }
 

@@ -35,9 +35,14 @@ pub enum FolderTaken {
     },
 }
 
-/// The folder for a new run: an empty one, or that of a run which is to be replaced. Files of others are never.
+/// The folder for a new run: an empty one, or that of a run which is to be replaced. Files of others are never. Where a run must not be
+/// replaced, one that comes there before the new one begins is not either.
 pub fn folder_of_new_run(path: &Path, existing: Existing) -> Result<RunFolder, FolderTaken> {
-    let (folder, path) = (RunFolder::at(path), path.to_owned());
+    let folder = match existing {
+        Existing::Replace => RunFolder::at(path),
+        Existing::Refuse => RunFolder::free_at(path),
+    };
+    let path = path.to_owned();
     match (folder.holds_run(), existing) {
         (true, Existing::Replace) => Ok(folder),
         (true, Existing::Refuse) => Err(FolderTaken::ByRun { path }),

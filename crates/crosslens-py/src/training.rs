@@ -156,7 +156,8 @@ fn chosen(what: Option<&str>, parts: &Parts, corpus: &Bound<'_, PyDict>, steps: 
     }
     let what = what.unwrap_or("one-to-one");
     let path = Path::new(what);
-    if path.is_file() || path.extension().is_some_and(|ending| ending == "toml") {
+    // A file of a task's name does not hide the task: `./sort` is the file.
+    if !TASKS.contains(&what) && (path.is_file() || path.extension().is_some_and(|ending| ending == "toml")) {
         let mut config = read_config(path)?;
         if let Some(family) = family.filter(|&family| family != config.network.family) {
             with_family(&mut config, family);

@@ -113,6 +113,7 @@ impl From<FolderError> for Failure {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => failure.hint("a folder you may write to"),
                 _ => failure,
             },
+            FolderError::Taken { .. } => failure.hint("another --out"),
             _ => failure,
         }
     }

@@ -120,6 +120,11 @@ impl Corpus for Recording {
         self.len()
     }
 
+    fn batch_size(&self) -> u64 {
+        let (n_source, n_target) = self.longest();
+        super::batch::batch_size(self.description(), n_source as usize, n_target as usize)
+    }
+
     fn read(&self, sentences: Range<u64>) -> Result<Vec<Recorded>, CorpusError> {
         Ok(self.read(sentences)?)
     }

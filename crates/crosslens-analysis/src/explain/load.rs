@@ -166,10 +166,12 @@ impl SampleFile {
             let of = |what: &str| format!("samples.{number}.sites.{site}.{what}");
             sample.shapes.push((queries as usize, keys as usize));
             sample.attention.push(self.floats(&of("attention"), [queries, keys])?);
-            sample.value_weighted.push(self.floats(&of("value_weighted"), [queries, keys])?);
             sample.pieces.push(self.floats(&of("pieces"), [n_pieces(report), queries, keys])?);
-            let has_bias = self.arrays.has(&of("bias"));
-            sample.bias.push(if has_bias { self.floats(&of("bias"), [queries, keys])? } else { Vec::new() });
+            let optional = |what: &str| {
+                if self.arrays.has(&of(what)) { self.floats(&of(what), [queries, keys]) } else { Ok(Vec::new()) }
+            };
+            sample.value_weighted.push(optional("value_weighted")?);
+            sample.bias.push(optional("bias")?);
         }
         Ok(sample)
     }

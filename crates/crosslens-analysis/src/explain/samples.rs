@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::scene::{CodeExamples, Scene};
-use crate::{AverageAttention, Breakdown, Description, N_TERMS, Recorded, Side, SiteSplit, Token, Visible};
+use crate::{AverageAttention, Breakdown, Description, N_TERMS, Recorded, ScoreMap, Side, SiteSplit, Token, Visible};
 
 /// Some sentences in full.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +85,7 @@ pub struct Sample {
     pub pieces: Vec<Vec<f32>>,
     /// By site: the bias of positions, `[query, key]`; empty where there is none.
     pub bias: Vec<Vec<f32>>,
-    /// By site: `‖α·V h‖`, `[query, key]`: how much each key adds to what attention sums.
+    /// By site: `‖α·V h‖`, `[query, key]`: how much each key adds to what attention sums; empty where that is not known.
     pub value_weighted: Vec<Vec<f32>>,
     /// What its source looks or sounds like, where it is no text.
     pub scene: Option<Scene>,
@@ -138,8 +138,10 @@ impl Sample {
                     pieces[(piece * n_queries + query) * n_keys..][..row.len()].copy_from_slice(row);
                 }
             }
-            let norms = value_norms(description, number, sentence);
-            let value_weighted = attention.iter().enumerate().map(|(place, &weight)| weight * norms[place % n_keys]).collect();
+            let weighted = |norms: Vec<f32>| -> Vec<f32> {
+                attention.iter().enumerate().map(|(place, &weight)| weight * norms[place % n_keys]).collect()
+            };
+            let value_weighted = value_norms(description, number, sentence).map(weighted).unwrap_or_default();
             sample.shapes.push((n_queries, n_keys));
             sample.attention.push(attention);
             sample.pieces.push(pieces);
@@ -169,12 +171,16 @@ impl Sample {
     }
 }
 
-/// `‖V h‖` of every key of a site.
-pub(super) fn value_norms(description: &Description, site: usize, sentence: &Recorded) -> Vec<f32> {
+/// `‖V h‖` of every key of a site; `None` where `V` is not known: what asks by learned maps and says nothing of its values, as dumps do,
+/// hardly sums the states themselves.
+fn value_norms(description: &Description, site: usize, sentence: &Recorded) -> Option<Vec<f32>> {
     let site = &description.sites[site];
+    if site.value.is_none() && matches!(site.map, ScoreMap::Projected { .. }) {
+        return None;
+    }
     let states = sentence.states[site.key].chunks_exact(description.streams[site.key].d);
     let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>().sqrt() as f32;
-    states
+    let norms = states
         .map(|state| match &site.value {
             None => norm(&mut state.iter().map(|&x| f64::from(x))),
             Some(value) => norm(&mut (0..value.d_out).map(|column| {
@@ -184,5 +190,6 @@ pub(super) fn value_norms(description: &Description, site: usize, sentence: &Rec
                 f64::from(bias) + products.sum::<f64>()
             })),
         })
-        .collect()
+        .collect();
+    Some(norms)
 }

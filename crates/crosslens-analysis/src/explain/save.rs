@@ -58,7 +58,9 @@ impl Samples {
                 let (n_queries, n_keys) = sample.shapes[site];
                 let name = |what: &str| format!("samples.{number}.sites.{site}.{what}");
                 floats(name("attention"), vec![n_queries, n_keys], attention);
-                floats(name("value_weighted"), vec![n_queries, n_keys], &sample.value_weighted[site]);
+                if let Some(weighted) = sample.value_weighted.get(site).filter(|weighted| !weighted.is_empty()) {
+                    floats(name("value_weighted"), vec![n_queries, n_keys], weighted);
+                }
                 let n_pieces = sample.pieces[site].len() / (n_queries * n_keys).max(1);
                 floats(name("pieces"), vec![n_pieces, n_queries, n_keys], &sample.pieces[site]);
                 if let Some(bias) = sample.bias.get(site).filter(|bias| !bias.is_empty()) {

@@ -50,7 +50,8 @@ pub fn sample_header(samples: &Samples, sample: &Sample) -> Value {
     })
 }
 
-/// One sentence as safetensors: by site `pieces`, `value_norms` and, where there is one, `bias`. Attention is the softmax of the sum of pieces and bias.
+/// One sentence as safetensors: by site `pieces` and, where they are known or there is one, `value_norms` and `bias`. Attention is the softmax
+/// of the sum of pieces and bias.
 pub fn sample_bytes(samples: &Samples, sample: &Sample) -> Vec<u8> {
     let n_numbers: usize = samples.sentences.iter().flat_map(|sample| &sample.pieces).map(Vec::len).sum();
     let mut arrays = ArrayList::default();
@@ -66,8 +67,10 @@ pub fn sample_bytes(samples: &Samples, sample: &Sample) -> Vec<u8> {
         if let Some(bias) = sample.bias.get(site).filter(|bias| !bias.is_empty()) {
             arrays.floats(format!("sites.{site}.bias"), vec![n_queries, n_keys], bias);
         }
-        let norms = value_norms(&sample.attention[site], &sample.value_weighted[site], n_keys);
-        arrays.floats(format!("sites.{site}.value_norms"), vec![n_keys], &norms);
+        if let Some(weighted) = sample.value_weighted.get(site).filter(|weighted| !weighted.is_empty()) {
+            let norms = value_norms(&sample.attention[site], weighted, n_keys);
+            arrays.floats(format!("sites.{site}.value_norms"), vec![n_keys], &norms);
+        }
     }
     arrays.to_bytes()
 }

@@ -106,6 +106,13 @@ impl Import {
         self.n_sentences
     }
 
+    /// Steps that a source and a target have at most.
+    pub(super) fn longest(&self) -> (u64, u64) {
+        let (n_keys, n_queries) = (self.n_keys, self.n_queries);
+        // Keys and queries that are the same tokens are on one side.
+        if self.kind == SiteKind::Cross { (n_keys, n_queries) } else { (n_keys.max(n_queries), n_keys.max(n_queries)) }
+    }
+
     fn new(arrays: Arrays) -> Result<(Self, Description), RecordingError> {
         let [n_sentences, n_keys, d_key] = arrays.shape(KEY_STATES, &Dtype::FLOATS)?;
         let [_, n_queries, d_query] = arrays.shape(QUERY_STATES, &Dtype::FLOATS)?;

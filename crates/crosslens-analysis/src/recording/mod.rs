@@ -85,6 +85,16 @@ impl Recording {
         }
     }
 
+    /// Steps that a source and a target have at most.
+    pub(crate) fn longest(&self) -> (u64, u64) {
+        match &self.sentences {
+            Sentences::Shards(shards) => {
+                shards.iter().map(Shard::longest).fold((0, 0), |longest, own| (longest.0.max(own.0), longest.1.max(own.1)))
+            }
+            Sentences::Import(import) => import.longest(),
+        }
+    }
+
     /// Reads sentences by their places, from 0. Memory is taken for these alone.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<Recorded>, RecordingError> {
         let len = self.len();

@@ -22,6 +22,8 @@ pub(super) struct Shard {
     /// How many sentences come before it.
     first: u64,
     n_sentences: u64,
+    /// Steps of its longest source and target.
+    longest: (u64, u64),
     /// Where sentences 0, [`STRIDE`], 2 [`STRIDE`]… begin.
     marks: Vec<Begin>,
 }
@@ -88,7 +90,7 @@ fn sides(description: &Description, site: usize) -> (Side, Side) {
 impl Shard {
     /// Opens the shard of `n_sentences` sentences that follow the `first` of a recording. The description was checked before.
     pub(super) fn open(path: &Path, description: &Description, first: u64, n_sentences: u64) -> Result<Self, RecordingError> {
-        let mut shard = Self { arrays: safetensors::open(path)?, first, n_sentences, marks: Vec::new() };
+        let mut shard = Self { arrays: safetensors::open(path)?, first, n_sentences, longest: (0, 0), marks: Vec::new() };
         shard.expect_per_sentence()?;
         let end = shard.sum_lengths()?;
         shard.expect_rows(description, end)?;
@@ -97,6 +99,11 @@ impl Shard {
 
     pub(super) fn n_sentences(&self) -> u64 {
         self.n_sentences
+    }
+
+    /// Steps of its longest source and target.
+    pub(super) fn longest(&self) -> (u64, u64) {
+        self.longest
     }
 
     fn expect_per_sentence(&self) -> Result<(), RecordingError> {
@@ -126,6 +133,7 @@ impl Shard {
                     return Err(RecordingError::EmptySentence { path: self.arrays.path().to_owned(), sentence, side });
                 }
                 begin = begin.after(*lengths).ok_or_else(|| self.uncountable())?;
+                self.longest = (self.longest.0.max(lengths.source), self.longest.1.max(lengths.target));
             }
             sentence += block.len() as u64;
         }

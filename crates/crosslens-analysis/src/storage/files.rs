@@ -74,11 +74,22 @@ impl StagedFile {
     /// Takes its place.
     pub fn persist(self) -> std::io::Result<()> {
         self.file.persist(&self.path).map_err(|error| error.error)?;
-        // The rename itself is on disk once the folder is; where folders cannot be opened, the system does without.
-        if let Ok(folder) = File::open(folder_of(&self.path)) {
-            folder.sync_all().ok();
-        }
+        sync_folder_of(&self.path);
         Ok(())
+    }
+
+    /// Takes its place where no file is: of two that do so at the same moment, one fails.
+    pub fn persist_new(self) -> std::io::Result<()> {
+        self.file.persist_noclobber(&self.path).map_err(|error| error.error)?;
+        sync_folder_of(&self.path);
+        Ok(())
+    }
+}
+
+/// A rename is on disk once the folder is; where folders cannot be opened, the system does without.
+fn sync_folder_of(path: &Path) {
+    if let Ok(folder) = File::open(folder_of(path)) {
+        folder.sync_all().ok();
     }
 }
 
@@ -89,6 +100,11 @@ fn folder_of(path: &Path) -> &Path {
 /// [`replace_file`], with the path in its error.
 pub(crate) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RecordingError> {
     replace_file(path, write).map_err(io("write", path))
+}
+
+/// Makes a folder with a temporary name, which stays until it is removed.
+pub(crate) fn new_folder_in(folder: &Path) -> std::io::Result<PathBuf> {
+    Ok(tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder)?.keep())
 }
 
 /// Whether a file is one that a writer killed in [`replace_file`] left.

@@ -3,11 +3,13 @@
 use std::sync::Mutex;
 
 use crosslens_analysis::explain::{ExplainError, Live, MAX_CELLS, Options, Stop, explain};
+use crosslens_analysis::page::sample_bytes;
 use crosslens_analysis::report::{Report, ThinStep, ThinToken};
 use crosslens_analysis::{
     Answer, Description, Estimator, Fed, FitError, Intervene, Linear, MAX_STEPS, Pair, RecordError, Recordable, Recorded, ScoreMap,
     Shrinkage, Site, SiteKind, Sums, Visible,
 };
+use safetensors::SafeTensors;
 use serde_json::Value;
 
 use super::planted::{D, END, KEY, Plan, Planted, QUERY, Random, affine, dot, every_map, product, rows};
@@ -250,6 +252,22 @@ fn attention_is_weighted_by_the_norms_of_its_values() {
                 assert!((f64::from(*found) - expected).abs() < 1e-5, "site {site}, cell {place}: {found} and {expected}");
             }
         }
+    }
+}
+
+/// A dump says how its heads score and not what they sum.
+#[test]
+fn attention_is_not_weighted_by_values_that_are_not_known() {
+    let linear = || Linear { d_in: D, d_out: 2, weights: vec![0.5; 2 * D], bias: Vec::new() };
+    let map = ScoreMap::Projected { query: linear(), key: linear(), scale: 1.0, position_bias: None };
+    let explained = Planted::of(&Plan::default(), vec![map, dot()]).explain(&Options::default());
+    assert!(!explained.samples.sentences.is_empty());
+    for sample in &explained.samples.sentences {
+        assert!(sample.value_weighted[0].is_empty());
+        assert_eq!(sample.value_weighted[1].len(), sample.attention[1].len());
+        let page = sample_bytes(&explained.samples, sample);
+        let arrays = SafeTensors::deserialize(&page).expect("safetensors");
+        assert!(arrays.tensor("sites.0.value_norms").is_err() && arrays.tensor("sites.1.value_norms").is_ok());
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crosslens_analysis::explain::{Corpus, CorpusError, EveryNth, First};
 use crosslens_analysis::{Description, Existing, Recordable, Recorded, Recording, RecordingWriter, Stats};
 
-use crate::fixtures::{small_description, small_sentence};
+use crate::fixtures::{DumpFile, f32s, i64s, small_description, small_sentence};
 
 const N_SENTENCES: u64 = 200;
 
@@ -74,6 +74,44 @@ fn sentences_far_apart_are_read_without_those_between() {
             assert!(counted.1.into_inner() <= most * N_SENTENCES, "{n} shards");
         }
     });
+}
+
+/// A head over 4,000 queries and 4,000 keys takes 64 MB, and 512 MB may be in hand; whether its attention was kept does not matter, since
+/// it is made again.
+#[test]
+fn fewer_sentences_of_a_recording_are_in_hand_where_they_are_long() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, n_steps, n_in_hand) in [("short", 2, 64), ("long", 4000, 8)] {
+        let path = folder.path().join(name);
+        let long = Recorded {
+            source: vec![1; n_steps],
+            fed: vec![3; n_steps],
+            states: vec![vec![0.5; 2 * n_steps], vec![0.5; 2 * n_steps]],
+            ..Recorded::default()
+        };
+        let writer = RecordingWriter::create(&path, &small_description(), Existing::Refuse).expect("a new recording");
+        let mut writer = writer.with_shard_bytes(1);
+        writer.add(&[small_sentence(0), long, small_sentence(1)]).expect("sentences that fit");
+        writer.finish().expect("a written recording");
+        assert_eq!(Recording::open(&path).expect("a recording").batch_size(), n_in_hand, "{name}");
+    }
+}
+
+#[test]
+fn long_rows_of_a_dump_are_in_hand_a_few_at_a_time() {
+    let n = 4000;
+    let states = vec![0.5; n];
+    let (tokens, lengths) = (vec![1; n], [n as i64]);
+    let (rows, one) = ([1, n as u64], [1]);
+    let dump = DumpFile::safetensors(&[
+        f32s("key_states", &[1, n as u64, 1], &states),
+        f32s("query_states", &[1, n as u64, 1], &states),
+        i64s("key_tokens", &rows, &tokens),
+        i64s("query_tokens", &rows, &tokens),
+        i64s("key_lengths", &one, &lengths),
+        i64s("query_lengths", &one, &lengths),
+    ]);
+    assert_eq!(Recording::open(dump.path()).expect("a dump").batch_size(), 8);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! What a writer leaves behind, and what it refuses.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use crosslens_analysis::{Existing, Recorded, Recording, RecordingError, RecordingWriter};
 use safetensors::SafeTensors;
 
@@ -23,6 +26,54 @@ fn a_recording_is_replaced_where_that_is_wanted() {
     let recording = Recording::open(small.path()).expect("a recording");
     assert_eq!(recording.read(0..1).expect("one sentence"), [small_sentence(9)]);
     assert!(!small.file("shard-00001.safetensors").exists(), "a shard of the old recording");
+}
+
+/// Every file of a folder by name.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), read(&entry.path()))).collect()
+}
+
+#[test]
+fn a_recording_stays_until_the_one_that_replaces_it_is_finished() {
+    let small = Small::new();
+    let before = files(&small.path());
+    let begin = || {
+        let writer = RecordingWriter::create(small.path(), &small_description(), Existing::Replace).expect("a new recording");
+        let mut writer = writer.with_shard_bytes(1);
+        writer.add(&[small_sentence(8), small_sentence(9)]).expect("sentences that fit");
+        writer
+    };
+    begin().discard().expect("all files are its own");
+    assert!(files(&small.path()) == before, "given up");
+    drop(begin());
+    assert!(files(&small.path()) == before, "dropped");
+    let empty = RecordingWriter::create(small.path(), &small_description(), Existing::Replace).expect("a new recording");
+    assert!(matches!(empty.finish(), Err(RecordingError::Empty { .. })));
+    assert!(files(&small.path()) == before, "not finished");
+    // As in a process that is killed.
+    std::mem::forget(begin());
+    assert_eq!(Recording::open(small.path()).expect("the old recording").len(), 4);
+
+    begin().finish().expect("a written recording");
+    let sentences = Recording::open(small.path()).expect("a recording").read(0..2).expect("two sentences");
+    assert_eq!(sentences, [small_sentence(8), small_sentence(9)]);
+    let names: Vec<String> = files(&small.path()).into_keys().collect();
+    assert_eq!(names, ["maps.safetensors", "recording.json", "shard-00000.safetensors", "shard-00001.safetensors"]);
+}
+
+#[test]
+fn a_file_of_others_that_comes_meanwhile_keeps_the_recording_that_was_to_be_replaced() {
+    let small = Small::new();
+    let mut writer = RecordingWriter::create(small.path(), &small_description(), Existing::Replace).expect("a new recording");
+    writer.add(&[small_sentence(9)]).expect("a sentence that fits");
+    write(&small.file("thesis.tex"), b"ten years of work");
+    let before = Recording::open(small.path()).expect("the old recording").read(0..4).expect("four sentences");
+    let error = writer.finish().expect_err("not ours alone");
+    assert!(matches!(error, RecordingError::Foreign { .. }), "{error}");
+    assert_eq!(Recording::open(small.path()).expect("the old recording").read(0..4).expect("four sentences"), before);
+    assert!(files(&small.path()).keys().all(|name| !name.starts_with('.')), "the new one is taken away");
+    assert!(small.file("thesis.tex").exists());
 }
 
 #[test]

@@ -1,4 +1,8 @@
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::transformer::TransformerConfig;
 
@@ -173,7 +177,7 @@ pub struct NetworkConfig {
     pub dropout: f64,
     /// What tokens look like. Default: one-hot. A Transformer's are always learned rows of `hidden` numbers.
     pub inputs: Inputs,
-    /// Encoding of positions in the input; `ao` needs it to attend by position.
+    /// Encoding of positions in the input; `ao` needs it to attend by position, and has it unless its file says `positions = false`.
     pub positions: Option<Positions>,
     /// What only a Transformer has.
     pub transformer: Option<TransformerConfig>,
@@ -202,12 +206,58 @@ struct Written {
     readout_bias: bool,
     #[serde(default)]
     dropout: f64,
+    /// Before the tables, since it may be a plain value.
+    #[serde(default, deserialize_with = "spelled_out", skip_serializing_if = "Option::is_none")]
+    positions: Option<WrittenPositions>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     inputs: Option<Inputs>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    positions: Option<Positions>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     transformer: Option<TransformerConfig>,
+}
+
+/// Positions that a file speaks of: a table, or `false` for none, in JSON `null` too.
+struct WrittenPositions(Option<Positions>);
+
+/// A field that is there, whatever it holds: `null` is not the same as nothing.
+fn spelled_out<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WrittenPositions>, D::Error> {
+    WrittenPositions::deserialize(deserializer).map(Some)
+}
+
+impl Serialize for WrittenPositions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(positions) => positions.serialize(serializer),
+            None => serializer.serialize_bool(false),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WrittenPositions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TableOrFalse;
+
+        impl<'de> Visitor<'de> for TableOrFalse {
+            type Value = WrittenPositions;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a table of amplitude and time_scale, or false")
+            }
+
+            fn visit_bool<E: serde::de::Error>(self, is_on: bool) -> Result<WrittenPositions, E> {
+                if is_on { Err(E::invalid_value(serde::de::Unexpected::Bool(true), &self)) } else { Ok(WrittenPositions(None)) }
+            }
+
+            fn visit_unit<E: serde::de::Error>(self) -> Result<WrittenPositions, E> {
+                Ok(WrittenPositions(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenPositions, A::Error> {
+                Positions::deserialize(MapAccessDeserializer::new(map)).map(|positions| WrittenPositions(Some(positions)))
+            }
+        }
+
+        deserializer.deserialize_any(TableOrFalse)
+    }
 }
 
 impl TryFrom<Written> for NetworkConfig {
@@ -223,20 +273,21 @@ impl TryFrom<Written> for NetworkConfig {
         if is_transformer && inputs.is_some() {
             return Err(NetworkError::of_transformer("inputs".into(), NO_INPUTS));
         }
+        let usual = Self::of(family);
         Ok(Self {
             family,
-            cell: cell.unwrap_or_else(default_cell),
+            cell: cell.unwrap_or(usual.cell),
             layers,
             hidden,
-            bidirectional: bidirectional.unwrap_or(false),
-            score,
-            heads: heads.unwrap_or_else(|| default_heads(family)),
-            input_feeding: input_feeding.unwrap_or(false),
+            bidirectional: bidirectional.unwrap_or(usual.bidirectional),
+            score: score.or(usual.score),
+            heads: heads.unwrap_or(usual.heads),
+            input_feeding: input_feeding.unwrap_or(usual.input_feeding),
             readout_bias,
             dropout,
-            inputs: inputs.unwrap_or_else(default_inputs),
-            positions,
-            transformer: if is_transformer { Some(transformer.unwrap_or_default()) } else { transformer },
+            inputs: inputs.unwrap_or(usual.inputs),
+            positions: positions.map_or(usual.positions, |WrittenPositions(positions)| positions),
+            transformer: transformer.or(usual.transformer),
         })
     }
 }
@@ -244,6 +295,7 @@ impl TryFrom<Written> for NetworkConfig {
 impl From<NetworkConfig> for Written {
     fn from(config: NetworkConfig) -> Self {
         let is_recurrent = config.family != Family::Transformer;
+        let tells_positions = config.positions.is_some() || usual_positions(config.family).is_some();
         Self {
             family: config.family,
             cell: is_recurrent.then_some(config.cell),
@@ -255,8 +307,8 @@ impl From<NetworkConfig> for Written {
             input_feeding: is_recurrent.then_some(config.input_feeding),
             readout_bias: config.readout_bias,
             dropout: config.dropout,
+            positions: tells_positions.then_some(WrittenPositions(config.positions)),
             inputs: is_recurrent.then_some(config.inputs),
-            positions: config.positions,
             transformer: config.transformer,
         }
     }
@@ -279,6 +331,10 @@ fn default_heads(family: Family) -> usize {
 
 fn default_hidden() -> usize {
     128
+}
+
+fn usual_positions(family: Family) -> Option<Positions> {
+    (family == Family::Ao).then(Positions::default)
 }
 
 fn default_inputs() -> Inputs {
@@ -371,7 +427,7 @@ impl NetworkConfig {
             readout_bias: false,
             dropout: 0.0,
             inputs: default_inputs(),
-            positions: (family == Family::Ao).then(Positions::default),
+            positions: usual_positions(family),
             transformer: (family == Family::Transformer).then(TransformerConfig::default),
         }
     }
@@ -483,6 +539,38 @@ mod tests {
         let config = NetworkConfig { bidirectional: true, ..NetworkConfig::of(Family::Aed) };
         let message = config.check().expect_err("2n against n").to_string();
         assert!(message.contains("bidirectional") && message.contains("general, additive or qkv"), "{message}");
+    }
+
+    #[test]
+    fn what_a_file_leaves_out_is_the_familys_usual() {
+        for family in Family::ALL {
+            let read = toml::from_str::<NetworkConfig>(&format!("family = \"{}\"", family.name())).expect("nothing else is needed");
+            assert_eq!(read, NetworkConfig::of(family));
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_familys_usual_is_written_and_read_again() {
+        let of = NetworkConfig::of;
+        for config in [
+            NetworkConfig { positions: None, ..of(Family::Ao) },
+            NetworkConfig { positions: Some(Positions { amplitude: 2.0, time_scale: 10.0 }), ..of(Family::Ao) },
+            NetworkConfig { positions: Some(Positions::default()), ..of(Family::Aed) },
+            NetworkConfig { bidirectional: false, score: Some(Score::Dot), ..of(Family::Bahdanau) },
+        ] {
+            let text = toml::to_string_pretty(&config).expect("a configuration can be written");
+            assert_eq!(toml::from_str::<NetworkConfig>(&text).expect("and read"), config, "{text}");
+        }
+        let text = toml::to_string(&NetworkConfig { positions: None, ..of(Family::Ao) }).expect("a configuration can be written");
+        assert!(text.contains("positions = false"), "{text}");
+    }
+
+    #[test]
+    fn positions_that_are_no_table_and_not_false_are_refused() {
+        for (line, word) in [("positions = true", "or false"), ("positions = { amplitud = 1.0 }", "unknown field `amplitud`")] {
+            let message = toml::from_str::<NetworkConfig>(&format!("family = \"ao\"\n{line}")).expect_err(line).to_string();
+            assert!(message.contains(word), "{message}");
+        }
     }
 
     /// What a file says and what it leaves out.

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::StagedFile;
+use crosslens_analysis::{Existing, StagedFile};
 
 use super::RunConfig;
 use super::folder::{
@@ -53,8 +53,28 @@ impl RunFolder {
     pub(crate) fn create(&self, start: &Start<'_>) -> Result<(), FolderError> {
         let io = |source| FolderError::Io { action: "create", path: self.path().to_owned(), source };
         std::fs::create_dir_all(self.path()).map_err(io)?;
-        self.sweep()?;
-        self.changes(start)?.into_iter().try_for_each(Change::make)
+        let is_claimed = self.existing == Existing::Refuse;
+        if is_claimed {
+            self.claim(start.config)?;
+        }
+        let changes = self.sweep().and_then(|()| self.changes(start));
+        if is_claimed && changes.is_err() {
+            remove(&self.file("run.toml")).ok();
+        }
+        changes?.into_iter().try_for_each(Change::make)
+    }
+
+    /// Makes an empty folder this run's: `run.toml` comes into it by one act, which fails for every other run.
+    fn claim(&self, config: &RunConfig) -> Result<(), FolderError> {
+        let taken = || FolderError::Taken { path: self.path().to_owned() };
+        if !self.is_empty() {
+            return Err(taken());
+        }
+        let staged = self.stage("run.toml", toml_of(config).as_bytes())?;
+        staged.persist_new().map_err(|source| match self.holds_run() {
+            true => taken(),
+            false => FolderError::Io { action: "write", path: self.file("run.toml"), source },
+        })
     }
 
     /// What makes this the folder of a run that begins, in an order that never mixes two runs.
@@ -85,7 +105,7 @@ mod tests {
     use super::*;
     use crate::network::{Family, NetworkConfig};
     use crate::tasks::TaskConfig;
-    use crate::train::{Event, Metrics, Moments, Run, TrainingConfig, Wish};
+    use crate::train::{Event, Metrics, Moments, Run, TrainError, TrainingConfig, Wish};
 
     /// Four short steps, after which the mean of the last two weights is the model, so that `kept/` has files too.
     fn config(task: &str, family: Family, seed: u64) -> RunConfig {
@@ -167,6 +187,41 @@ mod tests {
         assert!(seen.len() > 7, "{seen:?}");
         seen.dedup();
         assert_eq!(seen, ["old", "no weights", "new"]);
+    }
+
+    #[test]
+    fn a_run_in_a_free_folder_is_not_lost_to_another_that_saw_it_free_too() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = RunFolder::free_at(place.path().join("run"));
+        let [one, other] = [1, 2].map(|seed| prepared(&config("sort", Family::Aed, seed), &folder));
+        one.start(1, &mut go_on).expect("a run that ends");
+        let before = result(&folder);
+        let error = other.start(1, &mut go_on).expect_err("there is a run by now");
+        assert!(matches!(error, TrainError::Folder(FolderError::Taken { .. })), "{error}");
+        assert!(result(&folder) == before && folder.read_config().expect("run.toml").seed == 1, "the first run is touched");
+    }
+
+    #[test]
+    fn of_runs_that_begin_at_once_in_one_folder_one_does() {
+        for _ in 0..8 {
+            let place = tempfile::tempdir().expect("a folder");
+            let folder = RunFolder::free_at(place.path());
+            let gate = std::sync::Barrier::new(4);
+            let begin = |seed| {
+                let run = prepared(&config("sort", Family::Aed, seed), &folder);
+                gate.wait();
+                (seed, run.start(1, &mut go_on))
+            };
+            let ended: Vec<_> = std::thread::scope(|scope| {
+                let begin = &begin;
+                let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || begin(seed))).collect();
+                threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            });
+            let (begun, refused): (Vec<_>, Vec<_>) = ended.into_iter().partition(|(_, ended)| ended.is_ok());
+            assert_eq!(begun.len(), 1, "{refused:?}");
+            assert!(refused.iter().all(|(_, ended)| matches!(ended, Err(TrainError::Folder(FolderError::Taken { .. })))), "{refused:?}");
+            assert_eq!(folder.read_config().expect("run.toml").seed, begun[0].0);
+        }
     }
 
     #[test]

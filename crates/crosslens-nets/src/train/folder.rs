@@ -8,7 +8,7 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::{StagedFile, Vocabulary, is_temporary_file, replace_file};
+use crosslens_analysis::{Existing, StagedFile, Vocabulary, is_temporary_file, replace_file};
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,12 @@ pub enum FolderError {
         /// The unknown key or value, and what could have been meant.
         unknown: Option<Unknown>,
     },
+    /// A run cannot begin here: something came into the folder since it was chosen.
+    #[error("`{path}` is no longer empty, another run may have begun there")]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+    },
 }
 
 /// A key or value nobody knows.
@@ -109,12 +115,19 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
     path: PathBuf,
+    /// What becomes of a run in it when another begins there.
+    pub(super) existing: Existing,
 }
 
 impl RunFolder {
-    /// The folder at a path, whether it exists or not.
+    /// The folder at a path, whether it exists or not. A run that begins in it takes the place of one that is there.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), existing: Existing::Replace }
+    }
+
+    /// The same, where a run begins only if nothing is there, then too: of several that begin at the same moment one does.
+    pub fn free_at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), existing: Existing::Refuse }
     }
 
     /// Where it is.
@@ -404,7 +417,7 @@ pub fn read_config(path: &Path) -> Result<RunConfig, FolderError> {
 
 /// Parses a configuration; `path` is for messages.
 pub fn parse_config(path: &Path, text: &str) -> Result<RunConfig, FolderError> {
-    toml::from_str(text).map_err(|error| {
+    let mut config: RunConfig = toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         FolderError::Config {
@@ -412,7 +425,17 @@ pub fn parse_config(path: &Path, text: &str) -> Result<RunConfig, FolderError> {
             message: format!("{place}{}", error.message().lines().next().unwrap_or_default()),
             unknown: Unknown::from_message(error.message()),
         }
-    })
+    })?;
+    // A program resolved this file. An older one wrote nothing of positions where there were none, which no longer means that.
+    if config.version.is_some() && !speaks_of_positions(text) {
+        config.network.positions = None;
+    }
+    Ok(config)
+}
+
+fn speaks_of_positions(text: &str) -> bool {
+    let table = toml::from_str::<toml::Table>(text);
+    table.is_ok_and(|table| table.get("network").and_then(|network| network.get("positions")).is_some())
 }
 
 impl Unknown {

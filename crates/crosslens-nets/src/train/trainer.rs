@@ -260,6 +260,11 @@ impl Run {
         &self.folder
     }
 
+    /// The same run, to be kept in another folder.
+    pub fn in_folder(self, folder: RunFolder) -> Self {
+        Self { folder, ..self }
+    }
+
     /// Trains from the start, in a folder of its own.
     pub fn start(&self, n_threads: usize, observer: &mut dyn Observer) -> Result<Trained, TrainError> {
         let engine = self.engine(n_threads)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crosslens_nets::network::{Family, Network, NetworkConfig};
 use crosslens_nets::tasks::TaskConfig;
-use crosslens_nets::train::{Event, Run, RunConfig, RunFolder, TrainError, TrainingConfig, Wish};
+use crosslens_nets::train::{Event, Run, RunConfig, RunFolder, TrainError, TrainingConfig, Wish, parse_config};
 
 /// A run of one update.
 fn short_run(folder: &Path) -> Network {
@@ -41,6 +41,16 @@ fn read(folder: &Path, network: &Network, name: &str) -> String {
         sender.send(read.map_or_else(|error| error.to_string(), |()| "read".into())).ok();
     });
     receiver.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| "it is still being read".into())
+}
+
+/// An older program left `positions` out of the file it resolved where there were none; who writes by hand leaves out what is usual.
+#[test]
+fn a_file_resolved_by_an_older_program_keeps_its_network() {
+    let by_hand = "[task]\nname = \"sort\"\n[network]\nfamily = \"ao\"\n";
+    let read = |text: &str| parse_config(Path::new("run.toml"), text).expect("a configuration").network.positions;
+    assert_eq!(read(by_hand), NetworkConfig::of(Family::Ao).positions);
+    assert_eq!(read(&format!("version = \"0.1.0\"\n{by_hand}")), None);
+    assert!(read(&format!("version = \"0.1.0\"\n{by_hand}positions = {{ amplitude = 1.0 }}\n")).is_some());
 }
 
 const FILES: [&str; 5] = ["checkpoint.safetensors", "model.safetensors", "run.toml", "vocab.json", "metrics.jsonl"];

@@ -1,6 +1,9 @@
 //! Analytic gradients against central differences, in `f64`.
 
-use super::common::{all_configs, generator, name, network, pairs, threefold_configs, transformer_configs, weights};
+use super::common::{
+    SOURCE_WORDS, TARGET_WORDS, all_configs, generator, name, network, pairs, threefold_configs, transformer_configs, weights,
+};
+use crosslens_analysis::Pair;
 use crosslens_nets::network::{Engine, Family, Feeding, NetworkConfig};
 use rand::RngExt;
 
@@ -68,6 +71,47 @@ fn every_element_of_every_tensor_has_its_own_gradient() {
                 let what = || format!("{}: {}[{}]", name(&config), tensor.name, place - tensor.range().start);
                 assert_close(gradient[place], slope, &what());
             }
+        }
+    }
+}
+
+/// Work that is done in pieces, beyond the first of each: over 256 rows a shard reach the readout's second piece, over 128 the second group
+/// of recurrent gradients, over 128 units the second block of additive scores.
+///
+/// A direction of length 1 in each tensor. Steps of `h = 2e-5` leave an error of the order `h²/6` of the third derivative and `ε/h` of
+/// rounding, both near 1e-10; slopes are of the order 1e-4 and more, so a piece that is lost or counted twice is far outside of 1e-8.
+#[test]
+fn large_networks_have_the_right_slope_within_every_tensor() {
+    const H: f64 = 2e-5;
+    let of = |family| NetworkConfig { hidden: 130, readout_bias: true, ..NetworkConfig::of(family) };
+    let mut rng = generator(SEED);
+    let mut sentence = |words: u32| -> Vec<u32> {
+        let length = rng.random_range(18..=20);
+        (0..length).map(|_| rng.random_range(0..words)).collect()
+    };
+    let pairs: Vec<Pair> = (0..20).map(|_| Pair::new(sentence(SOURCE_WORDS as u32), sentence(TARGET_WORDS as u32))).collect();
+    for config in [of(Family::Aed), NetworkConfig { input_feeding: true, ..of(Family::Luong) }, of(Family::Bahdanau)] {
+        let network = network(&config);
+        // Small enough that sums over 130 units do not saturate.
+        let mut moved: Vec<f64> = weights(&network, 6).into_iter().map(|weight| weight / 4.0).collect();
+        let mut engine = Engine::new(1).expect("one thread");
+        engine.differentiate(&network, &moved, &pairs, Feeding::Forced, SEED);
+        let gradient = engine.gradient().to_vec();
+        for (number, tensor) in network.layout().tensors().iter().enumerate() {
+            let mut rng = generator(number as u64);
+            let mut direction: Vec<f64> = tensor.range().map(|_| rng.random_range(-1.0..1.0)).collect();
+            let length = direction.iter().map(|d| d * d).sum::<f64>().sqrt();
+            direction.iter_mut().for_each(|d| *d /= length);
+            let at = moved[tensor.range()].to_vec();
+            let mut loss = |sign: f64| {
+                let places = moved[tensor.range()].iter_mut().zip(&at).zip(&direction);
+                places.for_each(|((weight, at), d)| *weight = at + sign * H * d);
+                engine.evaluate(&network, &moved, &pairs, Feeding::Forced).loss
+            };
+            let numeric = (loss(1.0) - loss(-1.0)) / (2.0 * H);
+            moved[tensor.range()].copy_from_slice(&at);
+            let analytic: f64 = gradient[tensor.range()].iter().zip(&direction).map(|(gradient, d)| gradient * d).sum();
+            assert_close(analytic, numeric, &format!("{}: {}", name(&config), tensor.name));
         }
     }
 }

@@ -6,8 +6,8 @@ use crosslens_lab::network::{Cell, Family, NetworkConfig, Score};
 use crosslens_lab::recipes::{TASKS, default_config, is_shipped, with_family};
 use crosslens_lab::tasks::TaskConfig;
 use crosslens_lab::text::Units;
-use crosslens_lab::train::{Ending, Run, RunConfig, RunFolder, Trained, read_config};
-use crosslens_lab::{CorpusWishes, FolderTaken, MissingPart, check_parts, folder_of_new_run, train_recorded};
+use crosslens_lab::train::{Ending, FolderError, Run, RunConfig, RunFolder, TrainError, Trained, read_config};
+use crosslens_lab::{CorpusWishes, FolderTaken, MissingPart, RecordedTrainError, check_parts, folder_of_new_run, train_recorded};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -98,16 +98,25 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
     let folder = new_folder(&name, arguments)?;
     announce_reading(arguments, &config);
     let mut bar = CorpusBar::new(style(arguments));
-    let prepared = Run::prepare_watched(config.clone(), folder.clone(), &mut |now| bar.show(now)).map_err(Failure::from);
+    let prepared = Run::prepare_watched(config.clone(), folder, &mut |now| bar.show(now)).map_err(Failure::from);
     drop(bar);
-    let run = prepared.map_err(|failure| file.iter().fold(failure, |failure, file| failure.in_file(file)))?;
-    announce(arguments, &config, &run, &folder);
+    let mut run = prepared.map_err(|failure| file.iter().fold(failure, |failure, file| failure.in_file(file)))?;
+    announce(arguments, &config, &run);
     // Until now there is nothing to save: Ctrl-C ends the program at once, while a corpus is read too.
     interrupt::listen();
-    let mut shown = Shown::new(style(arguments));
-    let trained = train_recorded(&run, arguments.threads, false, &mut shown)?;
-    drop(shown);
-    conclude(arguments, &folder, &trained)
+    let trained = loop {
+        let mut shown = Shown::new(style(arguments));
+        match train_recorded(&run, arguments.threads, false, &mut shown) {
+            // Another run has taken the name since it was found free, or while a corpus was read.
+            Err(RecordedTrainError::Train(TrainError::Folder(FolderError::Taken { .. }))) if arguments.out.is_none() => {
+                drop(shown);
+                run = run.in_folder(free_folder(&name));
+                announce(arguments, &config, &run);
+            }
+            ended => break ended?,
+        }
+    };
+    conclude(arguments, run.folder(), &trained)
 }
 
 fn resume(arguments: &Arguments) -> Result<(), Failure> {
@@ -144,7 +153,7 @@ fn resume(arguments: &Arguments) -> Result<(), Failure> {
     let prepared = Run::prepare_again_watched(config.clone(), folder.clone(), &mut |now| bar.show(now));
     drop(bar);
     let run = prepared.map_err(|error| Failure::from(error).in_file(&path.join("run.toml")))?;
-    announce(arguments, &config, &run, &folder);
+    announce(arguments, &config, &run);
     interrupt::listen();
     let mut shown = Shown::new(style(arguments));
     let trained = train_recorded(&run, arguments.threads, true, &mut shown)?;
@@ -167,14 +176,16 @@ fn choose(what: Option<&str>, arguments: &Arguments) -> Result<Choice, Failure> 
     }
     let what = what.unwrap_or("one-to-one");
     let path = Path::new(what);
-    let is_file = path.is_file() || path.extension().is_some_and(|ending| ending == "toml");
+    // A file or folder of a task's name does not hide the task: `./sort` is the file.
+    let is_task = TASKS.contains(&what);
+    let is_file = !is_task && (path.is_file() || path.extension().is_some_and(|ending| ending == "toml"));
     let (task, mut config) = if is_file {
         let mut config = read_config(path)?;
         if let Some(family) = arguments.arch.filter(|&family| family != config.network.family) {
             with_family(&mut config, family);
         }
         (config.task.name().to_owned(), config)
-    } else if path.is_dir() {
+    } else if !is_task && path.is_dir() {
         let message = format!("`{what}` is a folder, a task or a run.toml was expected");
         return Err(Failure::usage(message).hint(format!("crosslens train {what} --resume, if it holds a run")));
     } else {
@@ -241,11 +252,7 @@ fn refused_part(MissingPart { family, part, value, reason, others }: MissingPart
 
 /// The folder asked for, if nothing would be lost, or a new one.
 fn new_folder(name: &str, arguments: &Arguments) -> Result<RunFolder, Failure> {
-    let Some(out) = &arguments.out else {
-        let numbered = |number: u32| if number == 1 { format!("runs/{name}") } else { format!("runs/{name}-{number}") };
-        let free = (1..).map(numbered).find(|path| !Path::new(path).exists()).expect("there are more numbers than folders");
-        return Ok(RunFolder::at(free));
-    };
+    let Some(out) = &arguments.out else { return Ok(free_folder(name)) };
     let existing = if arguments.overwrite { Existing::Replace } else { Existing::Refuse };
     folder_of_new_run(out, existing).map_err(|taken| {
         let hint = match &taken {
@@ -254,6 +261,13 @@ fn new_folder(name: &str, arguments: &Arguments) -> Result<RunFolder, Failure> {
         };
         Failure::of(&taken).hint(hint)
     })
+}
+
+/// The first of `runs/NAME`, `runs/NAME-2`, … where nothing is.
+fn free_folder(name: &str) -> RunFolder {
+    let numbered = |number: u32| if number == 1 { format!("runs/{name}") } else { format!("runs/{name}-{number}") };
+    let free = (1..).map(numbered).find(|path| !Path::new(path).exists()).expect("there are more numbers than folders");
+    RunFolder::free_at(free)
 }
 
 fn style(arguments: &Arguments) -> Style {
@@ -269,7 +283,7 @@ fn announce_reading(arguments: &Arguments, config: &RunConfig) {
     }
 }
 
-fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFolder) {
+fn announce(arguments: &Arguments, config: &RunConfig, run: &Run) {
     if style(arguments) == Style::Json
         && let Some(became) = run.task().text().and_then(|text| text.became.as_ref())
     {
@@ -295,7 +309,7 @@ fn announce(arguments: &Arguments, config: &RunConfig, run: &Run, folder: &RunFo
         network.hidden,
         run.network().layout().len(),
         config.seed,
-        folder.path().display()
+        run.folder().path().display()
     ));
 }
 

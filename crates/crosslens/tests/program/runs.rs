@@ -46,6 +46,36 @@ fn a_second_run_takes_a_new_folder() {
 }
 
 #[test]
+fn a_folder_or_file_of_a_tasks_name_does_not_hide_the_task() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("sort")).expect("a folder");
+    std::fs::copy(TINY, folder.join("reverse")).expect("a file");
+    for (what, out) in [("sort", "runs/sort-aed"), ("reverse", "runs/reverse-aed"), ("./reverse", "runs/one-to-one-aed")] {
+        let trained = json_line(&succeed(folder, &["train", what, "--json", "--steps", "1"]).stdout);
+        assert_eq!(trained["out"], out, "{what}");
+    }
+}
+
+#[test]
+fn runs_that_begin_at_once_take_a_folder_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let begin = |seed: &str| {
+        let arguments = ["train", TINY, "--json", "--quiet", "--steps", "1", "--threads", "1", "--seed", seed];
+        crosslens(folder, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+    };
+    let children: Vec<_> = ["1", "2", "3", "4"].into_iter().map(|seed| (seed, begin(seed))).collect();
+    for (seed, child) in children {
+        let output = child.wait_with_output().expect("the program ends");
+        assert!(output.status.success(), "{}", shown(&output));
+        let out = json_line(&output.stdout)["out"].as_str().expect("a folder").to_owned();
+        let saved = std::fs::read_to_string(folder.join(&out).join("run.toml")).expect("run.toml");
+        assert!(saved.contains(&format!("seed = {seed}\n")), "{out} is of another run:\n{saved}");
+    }
+}
+
+#[test]
 fn flags_win_over_the_file_and_are_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
