@@ -209,6 +209,16 @@ def test_a_tokenizer_is_read_once_and_a_model_is_put_where_it_is_asked(folder: P
     assert crosslens.ray._placed(Model(), None).device == "cpu"
 
 
+def test_the_end_of_a_target_stays_where_the_same_token_pads(tmp_path: Path) -> None:
+    tokenizer = made.tokenizer()
+    tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.save_pretrained(tmp_path)
+    _, arguments = crosslens.ray._from_folder(str(tmp_path))
+    labels = arguments({"source": ["w1", "w1"], "target": ["w1 w2 w3", "w1"]})["labels"]
+    (_, _, _, end), (word, ends, *padding) = labels.tolist()
+    assert ends == end == made.END and word > end and padding == [-100, -100]
+
+
 def test_what_cannot_be_had_is_refused(folder: Path) -> None:
     dataset = ray.data.from_items(rows())
     with pytest.raises(crosslens.ArrayError, match="arguments="):
