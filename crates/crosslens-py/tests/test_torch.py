@@ -315,6 +315,22 @@ def test_nothing_of_a_batch_is_kept(is_given: bool) -> None:
     assert recorder.explain().n_sentences == 4 and not any(tensor() is not None for tensor in held)
 
 
+def test_batches_that_are_shuffled_between_the_passes_are_refused() -> None:
+    from torch.utils.data import DataLoader
+
+    model = made.seq2seq("bart")
+    pairs: Any = list(zip(*made.sentences(12), strict=True))
+    loader: Any = DataLoader(
+        pairs,
+        batch_size=4,
+        shuffle=True,
+        generator=torch.Generator().manual_seed(1),
+        collate_fn=lambda rows: made.batches(*([row[side] for row in rows] for side in (0, 1)), size=4)[0],
+    )
+    with pytest.raises(crosslens.ExplainError, match="other sentences .* in another order .there were 12, then 12.: .* unshuffled"):
+        crosslens.torch.explain(model, loader)
+
+
 def test_progress_is_told_in_batches() -> None:
     model = made.seq2seq("bart")
     batches = made.batches(*made.sentences(6), 2)

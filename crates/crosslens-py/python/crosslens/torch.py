@@ -89,7 +89,7 @@ def record(
 
 
 def explain(model: nn.Module, batches: Iterable[Mapping[str, Any]], *, progress: Progress = None, **options: Any) -> Explanation:
-    """Runs the model twice over batches of arguments, which must be the same both times, and explains its attention.
+    """Runs the model twice over batches of arguments, which must be the same in the same order both times, and explains its attention.
 
     `progress` counts batches: `recording` in the first pass, `splitting` in the second.
     """
