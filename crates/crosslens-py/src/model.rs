@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crosslens_lab::analysis::explain::{Explained, Options, Phase, Progress};
 use crosslens_lab::analysis::{Description, Existing, Fed, Pair, Recordable, Sums, Token};
 use crosslens_lab::{
-    AttendOptions, Attention, Choices, Decoding, ImportedModel, ImportedSentences, LanguageChoice, ONE_ALONE, Opened, RecordOptions,
-    Sentence, Sentences, Shard, TrainedModel, WriteError, Writing, explain_recording, fit_recording,
+    Attention, Choices, Decoding, ImportedModel, ImportedSentences, LanguageChoice, ONE_ALONE, Opened, RecordOptions, Sentences, Shard,
+    TrainedModel, WriteError, Writing, explain_recording, fit_recording,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -164,7 +164,7 @@ impl Model {
         let stats = watched(py, progress, |tell| {
             let tell = &mut |progress| tell(phase(progress), progress.done, progress.total);
             Ok::<_, Failure>(match &self.opened {
-                Opened::Model(model) => model.fit(&chosen.of_run(model, n_threads)?, shard, n_threads, tell)?,
+                Opened::Model(model) => model.fit(&chosen.of_run(model, n_threads, tell)?, shard, n_threads, tell)?,
                 Opened::Imported(model) if model.reads_files() => {
                     return Err(Failure::explain(format!(
                         "`{}` reads sounds or pictures, whose codes are found anew in every corpus: its sums would add up to nothing; \
@@ -203,7 +203,7 @@ impl Model {
         let options = RecordOptions { fed: if is_pretrained { Fed::Target } else { Fed::Own }, n_kept, existing, n_threads };
         watched(py, progress, |tell| match &self.opened {
             Opened::Model(model) => {
-                let sentences = chosen.of_run(model, n_threads)?;
+                let sentences = chosen.of_run(model, n_threads, &mut |progress| tell(phase(progress), progress.done, progress.total))?;
                 let total = sentences.len();
                 Ok(model.record(&sentences, &path, &options, &mut |done| tell("recording", done, total))?)
             }
@@ -294,7 +294,7 @@ impl Model {
     ) -> Result<Explained, Failure> {
         match &self.opened {
             Opened::Model(model) => {
-                let sentences = chosen.of_run(model, options.n_threads)?;
+                let sentences = chosen.of_run(model, options.n_threads, tell)?;
                 // A few sentences say little about positions and words: the task has more.
                 let fresh = match (given, &chosen.texts) {
                     (None, Some(_)) => {
@@ -333,7 +333,7 @@ impl Chosen {
         Ok(Self { texts, corpus, n_sentences, seed })
     }
 
-    fn of_run(&self, model: &TrainedModel, n_threads: usize) -> Result<Sentences, Failure> {
+    fn of_run(&self, model: &TrainedModel, n_threads: usize, tell: &mut dyn FnMut(Progress)) -> Result<Sentences, Failure> {
         let Some(texts) = &self.texts else {
             let mut sentences = Sentences::choose(model, self.corpus.as_deref(), self.seed, self.n_sentences.unwrap_or(FRESH))?;
             if let Sentences::Listed(pairs) = &mut sentences {
@@ -341,14 +341,19 @@ impl Chosen {
             }
             return Ok(sentences);
         };
+        let texts = &texts[..texts.len().min(self.most())];
+        let without: Vec<&str> = texts.iter().filter(|(_, target)| target.is_none()).map(|(source, _)| source.as_str()).collect();
+        let total = without.len() as u64;
+        let mut wrote = |done: usize| tell(Progress { phase: Phase::Writing, done: done as u64, total });
+        let mut written = model.write_alone(&without, n_threads, &mut wrote)?.into_iter();
         let pair = |(source, target): &Text| {
             let target = match target {
                 Some(target) => model.read_target(target)?.0,
-                None => own_tokens(model, &own_words(model, source, n_threads)?),
+                None => written.next().expect("one for each source without a target"),
             };
             Ok(Pair::new(model.read_source(source)?.0, target))
         };
-        Ok(Sentences::Listed(texts.iter().take(self.most()).map(pair).collect::<Result<_, Failure>>()?))
+        Ok(Sentences::Listed(texts.iter().map(pair).collect::<Result<_, Failure>>()?))
     }
 
     /// Most sentences of a list or a file.
@@ -399,12 +404,6 @@ impl Chosen {
     }
 }
 
-/// What a run writes for a source.
-fn own_words(model: &TrainedModel, source: &str, n_threads: usize) -> Result<Vec<String>, Failure> {
-    let options = AttendOptions { n_threads, ..AttendOptions::default() };
-    Ok(model.attend(Sentence::Source(source), &options, &mut |_| ())?.predicted)
-}
-
 /// The tokens of words a run wrote itself, exactly: it may not have come to an end.
 fn own_tokens(model: &TrainedModel, words: &[String]) -> Vec<Token> {
     words.iter().filter_map(|word| model.task.target_vocabulary().token(word)).collect()
@@ -420,15 +419,15 @@ fn write(model: &TrainedModel, texts: &[String], how: &Writing, tell: &mut dyn F
             };
             Ok(written.into_iter().map(of_text).collect())
         }
-        Err(WriteError::NoEnd) if *how == Writing::default() => texts
-            .iter()
-            .enumerate()
-            .map(|(number, text)| {
-                let words = own_words(model, text, how.n_threads)?;
-                tell(number + 1);
-                Ok(vec![(words.join(" "), own_tokens(model, &words), f64::NAN)])
-            })
-            .collect(),
+        Err(WriteError::NoEnd) if *how == Writing::default() => {
+            let sources: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let word = |&token: &Token| model.task.target_vocabulary().word(token).unwrap_or_default();
+            let of_text = |tokens: Vec<Token>| {
+                let words: Vec<&str> = tokens.iter().map(word).collect();
+                vec![(words.join(" "), tokens, f64::NAN)]
+            };
+            Ok(model.write_alone(&sources, how.n_threads, tell)?.into_iter().map(of_text).collect())
+        }
         Err(error) => Err(match error.about_text().filter(|_| texts.len() > 1) {
             Some((number, reason)) => Failure::sentence(format!("text {} of {}: {reason}", number + 1, texts.len())),
             None => error.into(),

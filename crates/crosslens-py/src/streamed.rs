@@ -287,13 +287,17 @@ impl First {
 
     /// Pieces from which [`First::from_parts`] puts it together elsewhere: the sums, those of sentences held out, and the rest.
     fn parts<'py>(&self, py: Python<'py>) -> Result<Parts<'py>, Failure> {
-        let bytes = |stats| Ok::<_, Failure>(PyBytes::new(py, &bytes_of(&stats)?));
-        let held_out = self.totals.held_out_stats(&self.described).map(bytes).transpose()?;
-        Ok((bytes(self.totals.stats(&self.described))?, held_out, self.totals.averages_json()))
+        let (sums, held_out, averages) = detached(py, || {
+            let sums = bytes_of(&self.totals.stats(&self.described))?;
+            let held_out = self.totals.held_out_stats(&self.described).map(|stats| bytes_of(&stats)).transpose()?;
+            Ok::<_, Failure>((sums, held_out, self.totals.averages_json()))
+        })??;
+        Ok((PyBytes::new(py, &sums), held_out.map(|bytes| PyBytes::new(py, &bytes)), averages))
     }
 
     #[staticmethod]
     fn from_parts(
+        py: Python<'_>,
         description: &Description,
         options: Option<&Bound<'_, PyDict>>,
         sums: &[u8],
@@ -304,8 +308,10 @@ impl First {
         if held_out.is_some() != options.held_out {
             return Err(Failure::merge("the options and the sums differ in whether sentences are held out"));
         }
-        let totals = FirstTotals::from_parts(&described, stats_of(sums)?, held_out.map(stats_of).transpose()?, averages)?;
-        Ok(Self { described, options, totals })
+        detached(py, || {
+            let totals = FirstTotals::from_parts(&described, stats_of(sums)?, held_out.map(stats_of).transpose()?, averages)?;
+            Ok(Self { described, options, totals })
+        })?
     }
 }
 
@@ -328,15 +334,17 @@ impl Second {
         self.totals.n_sentences()
     }
 
-    fn to_json(&self) -> String {
-        self.totals.to_json()
+    fn to_json(&self, py: Python<'_>) -> Result<String, Failure> {
+        detached(py, || self.totals.to_json())
     }
 
     #[staticmethod]
-    fn from_json(description: &Description, options: Option<&Bound<'_, PyDict>>, text: &str) -> Result<Self, Failure> {
+    fn from_json(py: Python<'_>, description: &Description, options: Option<&Bound<'_, PyDict>>, text: &str) -> Result<Self, Failure> {
         let (described, options) = (description.described.clone(), options::of(options)?);
-        let totals = Streamed { description: &described, options: &options }.second_from_json(text)?;
-        Ok(Self { described, options, totals })
+        detached(py, || {
+            let totals = Streamed { description: &described, options: &options }.second_from_json(text)?;
+            Ok(Self { described, options, totals })
+        })?
     }
 }
 
@@ -356,16 +364,18 @@ pub(crate) struct SecondPass {
 impl SecondPass {
     #[new]
     #[pyo3(signature = (first, components=None))]
-    fn new(first: &First, components: Option<&ModelSums>) -> Result<Self, Failure> {
-        let (described, options) = (first.described.clone(), first.options.clone());
-        let given: Option<Vec<Sums>> = components.map(|components| components.stats.clone().sums_for(&described)).transpose()?;
-        let (sender, receiver) = sync_channel::<Vec<Recorded>>(WAITING);
-        let (totals, description, how) = (first.totals.clone(), described.clone(), options.clone());
-        let worker = std::thread::Builder::new().spawn(move || {
-            let streamed = Streamed { description: &description, options: &how };
-            streamed.second(&totals, given.as_deref(), &mut receiver.into_iter())
-        })?;
-        Ok(Self { described, options, sender: Some(sender), worker: Some(worker) })
+    fn new(py: Python<'_>, first: &First, components: Option<&ModelSums>) -> Result<Self, Failure> {
+        detached(py, || {
+            let (described, options) = (first.described.clone(), first.options.clone());
+            let given: Option<Vec<Sums>> = components.map(|components| components.stats.clone().sums_for(&described)).transpose()?;
+            let (sender, receiver) = sync_channel::<Vec<Recorded>>(WAITING);
+            let (totals, description, how) = (first.totals.clone(), described.clone(), options.clone());
+            let worker = std::thread::Builder::new().spawn(move || {
+                let streamed = Streamed { description: &description, options: &how };
+                streamed.second(&totals, given.as_deref(), &mut receiver.into_iter())
+            })?;
+            Ok(Self { described, options, sender: Some(sender), worker: Some(worker) })
+        })?
     }
 
     fn add(&mut self, py: Python<'_>, batch: Batch<'_>) -> Result<(), Failure> {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import bertviz
 import pytest
+import torch
+import torch_models as made
 
-bertviz = pytest.importorskip("bertviz")
-
-import torch  # noqa: E402
-import torch_models as made  # noqa: E402
-
-import crosslens.torch  # noqa: E402
+import crosslens.torch
 
 pytestmark = pytest.mark.heavy
 

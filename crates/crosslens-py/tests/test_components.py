@@ -126,15 +126,24 @@ def test_arrays_are_not_copied() -> None:
     assert a == b
 
 
-def test_python_runs_on_while_sums_are_made() -> None:
-    states = np.ones((400, 100, 512), dtype=np.float32)
-    tokens = np.zeros((400, 100), dtype=np.uint32)
-    components = crosslens.Components(512)
+@pytest.mark.parametrize("what", ["made", "unpickled"])
+def test_python_runs_on_while_sums_are(what: str) -> None:
+    # Sums of one token are soon read: there are many to unpickle.
+    d, n_tokens = (512, 1) if what == "made" else (64, 40_000)
+    states = np.ones((400, 100, d), dtype=np.float32)
+    tokens = (np.arange(40_000, dtype=np.uint32) % n_tokens).reshape(400, 100)
+    components = crosslens.Components(d)
+    if what == "unpickled":
+        components.add(states, tokens)
+    pickled = pickle.dumps(components)
     ticks: list[float] = []
 
     def work() -> None:
         for _ in range(10):
-            components.add(states, tokens)
+            if what == "made":
+                components.add(states, tokens)
+            else:
+                pickle.loads(pickled)
 
     worker = threading.Thread(target=work)
     worker.start()
@@ -142,7 +151,7 @@ def test_python_runs_on_while_sums_are_made() -> None:
         ticks.append(time.perf_counter())
         time.sleep(0.001)
     started = ticks[0]
-    assert components.n_states == 400_000
+    assert components.n_states == (400_000 if what == "made" else 40_000)
     # Were Python held, there would be one tick for each call at most.
     assert len(ticks) > 20, (len(ticks), time.perf_counter() - started)
 

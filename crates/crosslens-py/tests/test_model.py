@@ -352,6 +352,34 @@ def test_progress_is_told(model: crosslens.Model) -> None:
     assert all(0 < done <= total == 130 for _, done, total in told) and told[-1][1] == 130
 
 
+def test_what_a_run_writes_for_texts_is_told(model: crosslens.Model, tmp_path: Path) -> None:
+    text = " ".join(model.explain(n_sentences=2, samples=1, causal=0, progress=False).words(0).source)
+    calls: dict[str, Any] = {
+        "explain": lambda tell: model.explain([text] * 3, causal=0, progress=tell),
+        "fit": lambda tell: model.fit([text] * 3, progress=tell),
+        "record": lambda tell: model.record(tmp_path / "recording", [text] * 3, progress=tell),
+    }
+    for name, call in calls.items():
+        told: list[tuple[str, int, int]] = []
+        call(lambda *what: told.append(what))
+        assert told[0] == ("writing", 1, 3) and ("writing", 3, 3) in told, name
+
+
+@pytest.mark.parametrize("longest", [8, 5])
+def test_a_run_without_attention_writes_and_has_its_own_words_explained(longest: int, tmp_path: Path) -> None:
+    config = tmp_path / "ved.toml"
+    # Sentences that are all of one length have no end.
+    config.write_text((Path(__file__).parents[3] / "configs/one-to-one-ved.toml").read_text().replace("max_length = 8", f"max_length = {longest}"))
+    model = crosslens.train(str(config), tmp_path / "run", arch="ved", steps=5, progress=False).load()
+    text = "I0 I1 I2 I1 I0"
+    written = model.translate(text)[0].text
+    assert all(word.startswith("O") for word in written.split())
+    found = model.explain([text, text], causal=0, progress=False)
+    assert found.n_sentences == 2 and not found.sites
+    assert model.fit([text], progress=False)["encoder"].n_states == 5 + (longest > 5)
+    assert model.record(tmp_path / "recording", text, progress=False).kind == "recording"
+
+
 def test_what_a_callback_raises_stops_the_work(model: crosslens.Model) -> None:
     def refuse(*_: object) -> None:
         raise ZeroDivisionError("enough")
@@ -369,13 +397,15 @@ def test_ctrl_c_stops_an_explanation(model: crosslens.Model) -> None:
     timer.join()
 
 
-@pytest.mark.parametrize("what", ["translate", "fit", "record"])
+@pytest.mark.parametrize("what", ["translate", "fit", "record", "explain texts", "fit texts"])
 def test_ctrl_c_stops_all_other_work_too(what: str, run: Path, tmp_path: Path) -> None:
     # In a program of its own, which waits for nothing else.
     calls = {
         "translate": "model.translate([text] * 20_000, progress=False)",
         "fit": "model.fit(n_sentences=10**9, progress=False)",
         "record": "model.record('recording', n_sentences=10**9, progress=False)",
+        "explain texts": "model.explain([text] * 500_000, causal=0, progress=False)",
+        "fit texts": "model.fit([text] * 500_000, progress=False)",
     }
     program = (
         "import os, signal, sys, threading, crosslens\n"

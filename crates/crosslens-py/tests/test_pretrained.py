@@ -69,6 +69,17 @@ def test_a_folder_is_opened_and_translates(folder: Path) -> None:
         model.translate("w5", beams=2, n_best=3)
 
 
+def test_a_table_has_the_terms_of_scores_without_the_bias_of_positions(folder: Path, corpus: Path) -> None:
+    found = crosslens.load(folder, self_attention=True).explain(corpus=corpus, causal=0, progress=False)
+    biased = [site for site in found.report["sites"] if site["shares"] and "position_bias_top" in site["shares"]]
+    assert {site["kind"] for site in biased} == {"encoder-self", "decoder-self"}
+    table = found.table()
+    measures = set(table["measure"])
+    assert "centred" in measures and measures.isdisjoint({"position_bias", "position_bias_top", "query_mean", "parts"})
+    n_heads = sum(site["shares"] is not None for site in found.report["sites"])
+    assert len(table["share"]) == n_heads * len(measures) * 9
+
+
 def test_a_corpus_is_explained_recorded_and_fitted_in_shards(folder: Path, corpus: Path, tmp_path: Path) -> None:
     model = crosslens.load(folder)
     whole = model.explain(corpus=corpus, causal=0, progress=False)

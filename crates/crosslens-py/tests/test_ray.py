@@ -130,6 +130,20 @@ def test_totals_are_added_along_a_tree_that_leaves_few_of_them() -> None:
     assert crosslens.ray._reduced(ray.data.range(0), 1, workers, run, merge.remote, done) == (0, None)
 
 
+def test_a_dataset_that_is_read_otherwise_the_second_time_is_refused(folder: Path, tmp_path: Path) -> None:
+    make, arguments = crosslens.ray._from_folder(str(folder))
+
+    def shuffled_in_the_second_pass(columns: Any) -> Any:
+        n_calls = len(list(tmp_path.iterdir()))
+        (tmp_path / f"call.{n_calls}").touch()
+        # A pass over 20 rows is two calls.
+        return arguments(columns if n_calls < 2 else {name: values[::-1] for name, values in columns.items()})
+
+    dataset = ray.data.from_items(rows()[:20])
+    with pytest.raises(crosslens.ExplainError, match="other sentences than the first"):
+        crosslens.ray.explain(make, dataset, arguments=shuffled_in_the_second_pass, rows=20, batch_size=10, workers=1)
+
+
 def test_a_block_that_fails_ends_the_pass_at_once(folder: Path, tmp_path: Path) -> None:
     make, arguments = crosslens.ray._from_folder(str(folder))
     first = rows()[0]["source"]
@@ -207,6 +221,16 @@ def test_a_tokenizer_is_read_once_and_a_model_is_put_where_it_is_asked(folder: P
 
     assert crosslens.ray._placed(Model(), "cuda").device == "cuda"
     assert crosslens.ray._placed(Model(), None).device == "cpu"
+
+
+def test_the_end_of_a_target_stays_where_the_same_token_pads(tmp_path: Path) -> None:
+    tokenizer = made.tokenizer()
+    tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.save_pretrained(tmp_path)
+    _, arguments = crosslens.ray._from_folder(str(tmp_path))
+    labels = arguments({"source": ["w1", "w1"], "target": ["w1 w2 w3", "w1"]})["labels"]
+    (_, _, _, end), (word, ends, *padding) = labels.tolist()
+    assert ends == end == made.END and word > end and padding == [-100, -100]
 
 
 def test_what_cannot_be_had_is_refused(folder: Path) -> None:

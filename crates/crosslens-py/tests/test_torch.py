@@ -226,6 +226,42 @@ def test_attention_that_fits_no_score_map_is_named(kind: str, size: float) -> No
     assert not turned.attention.q._forward_hooks, "hooks are gone"
 
 
+@pytest.mark.parametrize("kind", ["turning", "rotary", "leaning"])
+def test_what_all_values_share_hides_no_other_attention(kind: str) -> None:
+    torch.manual_seed(9)
+    made_of: dict[str, Any] = {"turning": lambda: made.Turning(True), "rotary": made.Rotary, "leaning": lambda: made.Leaning(2.0)}
+    other = made_of[kind]().eval()
+    plain = (made.Leaning(0.0) if kind == "leaning" else made.Turning(False)).eval()
+    plain.load_state_dict(other.state_dict())
+    for model in (plain, other):
+        with torch.no_grad():
+            if kind == "leaning":
+                model.attention.in_proj_weight.mul_(4)
+                model.attention.in_proj_bias[24:] = 2e4
+            else:
+                model.attention.v.bias.fill_(2e4)
+    assert crosslens.torch.explain(plain, pairs(1, full=True), read=read).n_sentences == 4, "rounding is no other attention"
+    with pytest.raises(crosslens.ExplainError, match=r"module `attention` .* differs by"):
+        crosslens.torch.explain(other, pairs(1, full=True), read=read)
+
+
+@pytest.mark.parametrize("d_value", [12, 5])
+def test_values_may_be_of_other_states_than_keys(d_value: int) -> None:
+    torch.manual_seed(10)
+    model = made.Apart(d_value).eval()
+    calls = pairs(1, full=True)
+    with crosslens.torch.record(model, read=read) as recorder, torch.no_grad():
+        model(**calls[0])
+    with recorder.again(), torch.no_grad():
+        model(**calls[0])
+    np.testing.assert_allclose(recorder.explain().attentions[0].mean(1), model.weights.numpy(), atol=1e-5)
+    assert recorder._description is not None
+    for name, arguments in recorder._description.calls:
+        if name == "add_site":
+            weights, bias = arguments[-1]
+            assert not weights.any() and bias == [1.0], "the keys' states are not taken for what is summed"
+
+
 @pytest.mark.parametrize(("attention", "kind"), [("local", "LongT5LocalAttention"), ("transient-global", "LongT5TransientGlobalAttention")])
 def test_sparse_attention_is_refused_by_name(attention: str, kind: str) -> None:
     model = made.long_t5(attention)
@@ -277,6 +313,22 @@ def test_nothing_of_a_batch_is_kept(is_given: bool) -> None:
         held = run()
     gc.collect()
     assert recorder.explain().n_sentences == 4 and not any(tensor() is not None for tensor in held)
+
+
+def test_batches_that_are_shuffled_between_the_passes_are_refused() -> None:
+    from torch.utils.data import DataLoader
+
+    model = made.seq2seq("bart")
+    pairs: Any = list(zip(*made.sentences(12), strict=True))
+    loader: Any = DataLoader(
+        pairs,
+        batch_size=4,
+        shuffle=True,
+        generator=torch.Generator().manual_seed(1),
+        collate_fn=lambda rows: made.batches(*([row[side] for row in rows] for side in (0, 1)), size=4)[0],
+    )
+    with pytest.raises(crosslens.ExplainError, match="other sentences .* in another order .there were 12, then 12.: .* unshuffled"):
+        crosslens.torch.explain(model, loader)
 
 
 def test_progress_is_told_in_batches() -> None:
@@ -380,6 +432,21 @@ def test_steps_without_a_label_leave_their_sentence_without_a_target() -> None:
     assert [found.words(sample).target is None for sample in range(4)] == [False, True, False, False]
     assert all(told.words(sample).target == found.words(sample).target for sample in (0, 2, 3))
     assert found.report["task"]["loss"] != told.report["task"]["loss"]
+
+
+def test_a_step_without_a_label_is_a_step_that_the_decoder_read() -> None:
+    model = made.seq2seq("bart")
+    batch = made.batches(*made.sentences(4), 4)[0]
+    with torch.no_grad():
+        batch["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(batch["labels"])
+    told = crosslens.torch.explain(model, [batch])
+    batch["labels"] = batch["labels"].clone()
+    batch["labels"][1, 1] = -100
+    found = crosslens.torch.explain(model, [batch])
+    assert all(found.words(sample).fed == told.words(sample).fed for sample in range(4))
+    assert [found.words(sample).target is None for sample in range(4)] == [False, True, False, False]
+    for a, b in zip(found.shares, told.shares, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
 
 
 def test_the_geometry_of_states_is_had_and_what_is_not_is_refused(tmp_path: Path) -> None:

@@ -186,6 +186,39 @@ class HandWritten(nn.Module):
         return made
 
 
+class Leaning(HandWritten):
+    """Attention that leans to what is near, by a mask of numbers that `nn.MultiheadAttention` adds to its scores; padding is not masked."""
+
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.by = by
+
+    def forward(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        states, last = self.reads(self.words(source.t()))
+        queries, _ = self.writes(self.words(target.t()), last)
+        distances = (torch.arange(target.shape[1])[:, None] - torch.arange(source.shape[1])[None]).abs().float()
+        made: torch.Tensor = self.attention(queries, states, states, attn_mask=-self.by * distances)[0]
+        return made
+
+
+class Apart(HandWritten):
+    """Values of other states than the keys', of `d_value` dimensions."""
+
+    def __init__(self, d_value: int) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(12, 3, kdim=12, vdim=d_value)
+        self.d_value = d_value
+        self.weights = torch.zeros(0)
+        """What it looked at, `[sentence, query, key]`: the mean of its heads."""
+
+    def forward(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        states, last = self.reads(self.words(source.t()))
+        queries, _ = self.writes(self.words(target.t()), last)
+        made: torch.Tensor
+        made, self.weights = self.attention(queries, states, self.words(source.t())[..., : self.d_value])
+        return made
+
+
 class Transformer(nn.Module):
     """`nn.Transformer` with learned positions."""
 

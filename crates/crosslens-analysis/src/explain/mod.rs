@@ -18,6 +18,7 @@ mod samples;
 mod save;
 mod scene;
 mod scene_file;
+mod seen;
 mod shares_file;
 mod streamed;
 mod verdict;

@@ -250,6 +250,17 @@ pub enum ExplainError {
         /// What is missing.
         why: &'static str,
     },
+    /// Two passes over other sentences.
+    #[error(
+        "the second pass went over other sentences than the first, or over the same in another order (there were {first}, then {second}): \
+         both passes must read the same sentences in the same order, unshuffled"
+    )]
+    OtherSentences {
+        /// Sentences of the first pass.
+        first: u64,
+        /// Those of the second.
+        second: u64,
+    },
     /// Threads cannot be started.
     #[error("threads cannot be started")]
     Threads(#[from] std::io::Error),

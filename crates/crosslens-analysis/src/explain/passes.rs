@@ -8,6 +8,7 @@ use super::causal::Checks;
 use super::conclude::conclude;
 use super::measure::{Basis, Measures, Variant, measure, variants};
 use super::samples::{Sample, Samples};
+use super::seen::Seen;
 use super::{Corpus, ExplainError, Options, Phase, Progress, Rank};
 use crate::components::WordVariance;
 use crate::geometry::{Moments, PcaError, Residual};
@@ -177,6 +178,8 @@ pub struct FirstTotals {
     /// By stream, of all sentences, where the geometry is asked for and the states are not too wide for it.
     pub(super) moments: Option<Vec<Result<Moments, PcaError>>>,
     pub(super) n_fitted: u64,
+    /// Those to fit on and those to explain.
+    pub(super) seen: Seen,
 }
 
 impl FirstTotals {
@@ -266,10 +269,11 @@ pub(super) fn first_pass(
     let moments = description.streams.iter().enumerate().map(|(number, stream)| Work::Moments(number, Moments::new(stream.d)));
     let moments = moments.take(if options.geometry { description.streams.len() } else { 0 });
     let mut work: Vec<Work> = streams.chain(moments).chain(sites).collect();
-    let mut n_fitted = 0;
+    let (mut n_fitted, mut seen) = (0, Seen::default());
     for batch in batches {
         let Batch { range, sentences: batch } = batch?;
         check_lengths(description, &batch)?;
+        batch.iter().for_each(|sentence| seen.add(sentence));
         n_fitted += batch.iter().filter(|sentence| !options.held_out || is_fitted(sentence.number)).count() as u64;
         let fits = |sentence: &Recorded| !options.held_out || is_fitted(sentence.number);
         threads.for_each(&mut work, |_, work| match work {
@@ -297,6 +301,7 @@ pub(super) fn first_pass(
         averages: Vec::new(),
         moments: options.geometry.then(Vec::new),
         n_fitted,
+        seen,
     };
     for work in work {
         match work {
@@ -363,6 +368,8 @@ pub(super) struct SiteTotals {
 pub struct SecondTotals {
     pub(super) sites: Vec<SiteTotals>,
     pub(super) n_sentences: u64,
+    /// Those that are explained and those that are not.
+    pub(super) seen: Seen,
     pub(super) outcome: Outcome,
     pub(super) has_targets: bool,
     pub(super) losses: (f64, f64),
@@ -423,6 +430,7 @@ impl SecondTotals {
         Self {
             sites: sites.collect(),
             n_sentences: 0,
+            seen: Seen::default(),
             outcome: Outcome::default(),
             has_targets: false,
             losses: (0.0, 0.0),
@@ -471,6 +479,7 @@ impl Splitting<'_> {
         };
         for batch in batches {
             let Batch { range, sentences: mut batch } = batch?;
+            batch.iter().for_each(|sentence| second.seen.add(sentence));
             batch.retain(|sentence| !options.held_out || !is_fitted(sentence.number));
             check_lengths(description, &batch)?;
             if let Some((sentence, loss)) = batch.iter().find_map(|one| Some((one.number, one.loss.filter(|loss| !loss.is_finite())?))) {

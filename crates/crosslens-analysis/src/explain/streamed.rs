@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conclude::conclude;
 use super::passes::{Batch, Fitted, Splitting, check_given, first_pass, no_shares};
+use super::seen::Seen;
 use super::{ExplainError, Explained, FirstTotals, Options, SecondTotals};
 use crate::geometry::Residual;
 use crate::{AverageAttention, Consumed, Description, Outcome, Recorded, ShareTally, Stats, StreamSums, Sums, WordVariance};
@@ -74,11 +75,15 @@ impl Streamed<'_> {
         pass.run(&mut counted(batches), &mut |_, _| ())
     }
 
-    /// The report. What was made by [`Totals::load_merged`](super::Totals::load_merged) shows no sentences.
+    /// The report, refused where the two passes went over other sentences, by number and tokens. What was made by
+    /// [`Totals::load_merged`](super::Totals::load_merged) shows no sentences.
     pub fn conclude(&self, first: FirstTotals, given: Option<&[Sums]>, second: SecondTotals) -> Result<Explained, ExplainError> {
         check_given(self.description, given)?;
         if second.n_sentences == 0 {
             return Err(ExplainError::Empty);
+        }
+        if first.seen != second.seen {
+            return Err(ExplainError::OtherSentences { first: first.seen.n, second: second.seen.n });
         }
         second.check_ranked(self.options)?;
         let fitted = Fitted::new(self.description, &first, given, self.options)?;
@@ -100,7 +105,7 @@ impl Streamed<'_> {
             return Err(TotalsError::Differ { what: "what was counted" });
         }
         (read.n_sentences, read.outcome, read.has_targets, read.losses) = (kept.n_sentences, kept.outcome, kept.has_targets, kept.losses);
-        read.word_variance = kept.word_variance;
+        (read.seen, read.word_variance) = (kept.seen, kept.word_variance);
         second.merge(&read)?;
         Ok(second)
     }
@@ -169,6 +174,7 @@ impl FirstTotals {
             }
         }
         self.n_fitted += other.n_fitted;
+        self.seen.merge(&other.seen);
         Ok(())
     }
 
@@ -182,15 +188,15 @@ impl FirstTotals {
         self.held_out.as_deref().map(|sums| in_file(description, sums))
     }
 
-    /// The rest, as text: attention and how many sentences there were.
+    /// The rest, as text: attention, how many sentences there were, and which.
     pub fn averages_json(&self) -> String {
-        serde_json::to_string(&(&self.averages, self.n_fitted)).expect("numbers only")
+        serde_json::to_string(&(&self.averages, self.n_fitted, self.seen)).expect("numbers only")
     }
 
     /// Puts totals together from [`FirstTotals::stats`], [`FirstTotals::held_out_stats`] and [`FirstTotals::averages_json`]. What the
     /// geometry needs is not among these.
     pub fn from_parts(description: &Description, stats: Stats, held_out: Option<Stats>, averages: &str) -> Result<Self, TotalsError> {
-        let (averages, n_fitted): (Vec<AverageAttention>, u64) =
+        let (averages, n_fitted, seen): (Vec<AverageAttention>, u64, Seen) =
             serde_json::from_str(averages).map_err(|error| TotalsError::Unreadable { what: error.to_string() })?;
         if let Some(other) = std::iter::once(&stats).chain(&held_out).find(|stats| stats.model_hash != description.model_hash) {
             return Err(TotalsError::Model { left: description.model_hash.clone(), right: other.model_hash.clone() });
@@ -204,7 +210,7 @@ impl FirstTotals {
             return Err(TotalsError::Differ { what: "streams or sites" });
         }
         let sums = |stats: Stats| stats.streams.into_iter().map(|stream| stream.sums).collect();
-        Ok(Self { fitted: sums(stats), held_out: held_out.map(sums), averages, moments: None, n_fitted })
+        Ok(Self { fitted: sums(stats), held_out: held_out.map(sums), averages, moments: None, n_fitted, seen })
     }
 }
 
@@ -225,6 +231,7 @@ fn add_up(left: &mut [Sums], right: &[Sums]) {
 struct Kept {
     sites: Vec<super::passes::SiteTotals>,
     n_sentences: u64,
+    seen: Seen,
     outcome: Outcome,
     has_targets: bool,
     losses: (f64, f64),
@@ -245,6 +252,7 @@ impl SecondTotals {
         let kept = Kept {
             sites,
             n_sentences: self.n_sentences,
+            seen: self.seen,
             outcome: self.outcome,
             has_targets: self.has_targets,
             losses: self.losses,
@@ -263,6 +271,7 @@ impl SecondTotals {
         }
         self.sites.iter_mut().zip(&other.sites).for_each(|(own, other)| own.merge(other));
         self.n_sentences += other.n_sentences;
+        self.seen.merge(&other.seen);
         self.outcome = self.outcome.with(&other.outcome);
         self.has_targets |= other.has_targets;
         self.losses = (self.losses.0 + other.losses.0, self.losses.1 + other.losses.1);

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crosslens_analysis::explain::{Explained, FirstTotals, OWN_AVERAGES, Options, SharesError, Streamed, Totals, TotalsError};
+use crosslens_analysis::explain::{
+    ExplainError, Explained, FirstTotals, OWN_AVERAGES, Options, SharesError, Streamed, Totals, TotalsError,
+};
 use crosslens_analysis::{Description, Recorded, Stats, Sums};
 use serde_json::Value;
 
@@ -83,6 +85,37 @@ fn halves_of_a_corpus_in_parts_are_those_of_the_whole() {
     let (planted, options) = (planted(), Options { held_out: true, ..options() });
     let (one, rest) = planted.sentences.split_at(40);
     assert_alike(&spread(&planted, &options, &[one, rest]), &planted.explain(&options), 2e-6);
+}
+
+#[test]
+fn a_second_pass_over_other_sentences_is_refused() {
+    let planted = planted();
+    for options in [options(), Options { held_out: true, ..options() }] {
+        let streamed = Streamed { description: &planted.description, options: &options };
+        let first = streamed.first(&mut std::iter::once(planted.sentences.clone())).expect("sums");
+        let conclude = |sentences: Vec<Recorded>| {
+            let second = streamed.second(&first, None, &mut std::iter::once(sentences)).expect("shares");
+            streamed.conclude(first.clone(), None, second)
+        };
+        let changed = |change: &dyn Fn(&mut Vec<Recorded>)| {
+            let mut sentences = planted.sentences.clone();
+            change(&mut sentences);
+            sentences
+        };
+        // The order in which sentences come is nothing to what is summed; which number each has is.
+        assert!(conclude(changed(&|sentences| sentences.reverse())).is_ok());
+        let renumbered = changed(&|sentences| {
+            sentences.reverse();
+            (0..).zip(sentences).for_each(|(number, sentence)| sentence.number = number);
+        });
+        let other_word = changed(&|sentences| sentences[3].source[0] = (sentences[3].source[0] + 1) % 9);
+        for (sentences, n_second) in [(renumbered, 90), (other_word, 90), (planted.sentences[..80].to_vec(), 80)] {
+            match conclude(sentences) {
+                Err(ExplainError::OtherSentences { first: 90, second }) => assert_eq!(second, n_second),
+                other => panic!("{:?}", other.map(|explained| explained.report.corpus)),
+            }
+        }
+    }
 }
 
 /// How much each axis explains, of every frame.

@@ -70,6 +70,7 @@ class Seen:
 
     query: Tensor = None
     key: Tensor = None
+    value: Tensor = None
     context: Tensor = None
     """What it summed: before its output map, `[sentence, step, head·d]`, or after it where that is `nn.MultiheadAttention`'s."""
     weights: Tensor = None
@@ -85,9 +86,21 @@ class Seen:
     def sees_key(self, states: Tensor) -> None:
         self.key, self.n_keys = states.detach() if self.key is None else self.key, self.n_keys + 1
 
+    def sees_value(self, states: Tensor) -> None:
+        self.value = states.detach() if self.value is None else self.value
+
     def looks_at_itself(self) -> bool:
-        """Whether queries and keys are the same states: the same memory, since detached tensors are objects of their own."""
-        return bool(self.query.data_ptr() == self.key.data_ptr() and self.query.shape == self.key.shape)
+        """Whether queries and keys are the same states."""
+        return _are_same(self.query, self.key)
+
+    def sums_its_keys(self) -> bool:
+        """Whether values are of the same states as keys, and not, say, of states without the positions that keys have."""
+        return self.value is not None and _are_same(self.value, self.key)
+
+
+def _are_same(left: Tensor, right: Tensor) -> bool:
+    """The same memory, since detached tensors are objects of their own."""
+    return bool(left.data_ptr() == right.data_ptr() and left.shape == right.shape)
 
 
 @dataclass

@@ -15,6 +15,9 @@ from ._torch_tensors import Side, Tensor, precise
 TOLERANCE = 1e-4
 """Attention that differs by more from what its score map gives is refused."""
 
+_ROUNDING = 16 * torch.finfo(torch.float32).eps
+"""What sums of numbers may be off by for single precision, over the largest they could come to."""
+
 
 def fit_score_map(attention: Attention, sides: Mapping[str, Side]) -> None:
     """Finds the scale, the bias and the mask under which the map gives what the module did."""
@@ -56,8 +59,8 @@ def _refused(attention: Attention, difference: float) -> ExplainError:
 
 
 def _difference(attention: Attention, sides: Mapping[str, Side]) -> float:
-    """The largest difference of the attention computed again: of weights where the module returned them, else of what it summed, over the
-    largest of what it could sum."""
+    """The largest difference of the attention computed again: of weights where the module returned them, else of what it summed, over how far
+    values lie from their mean. Rows of attention sum to 1, so what the values of a sentence have in common is summed whatever is looked at."""
     seen = attention.seen
     if seen.n_queries != seen.n_keys:
         raise ExplainError(
@@ -78,14 +81,12 @@ def _difference(attention: Attention, sides: Mapping[str, Side]) -> float:
             f"{tuple(query_side.mask.shape)} and {tuple(key_side.mask.shape)} tokens: run the model on whole sentences, not step by step"
         )
     # Whatever the model computes in, the comparison is not what should round.
-    projected: list[Tensor] = [
-        nn.functional.linear(precise(states), precise(weight), None if bias is None else precise(bias))
-        for states, (weight, bias) in zip((seen.query, seen.key, seen.key), attention.maps(), strict=True)
-    ]
+    of_query, of_key, of_value = attention.maps()
+    projected = [_mapped(seen.query, of_query), _mapped(seen.key, of_key)]
     if projected[0].shape[-1] != projected[1].shape[-1]:
         raise ExplainError(f"module `{attention.name}` has fewer maps of keys than of queries: heads that share keys are not explained yet")
     device = projected[0].device
-    query, key, value = (x.unflatten(-1, (attention.n_heads, -1)).transpose(1, 2) for x in projected)
+    query, key = (_by_head(x, attention.n_heads) for x in projected)
     scores = query @ key.transpose(-1, -2) * attention.scale
     bias = attention.bias(scores.shape[-2], scores.shape[-1])
     if bias is not None:
@@ -99,17 +100,40 @@ def _difference(attention: Attention, sides: Mapping[str, Side]) -> float:
     if seen.weights is not None:
         gap = (weights - precise(seen.weights)).abs().amax((1, 3))
         return float(gap[asks].max())
-    context = (weights @ value).transpose(1, 2).flatten(2)
-    largest = value.transpose(1, 2)[key_side.mask.to(device)].abs().max()
+    if seen.value is None or seen.context is None:
+        raise _hidden(attention)
+    value = _by_head(_mapped(seen.value, of_value), attention.n_heads)
+    counts = key_side.mask.to(device)[:, None, :, None]
+    mean = (value * counts).sum(2, keepdim=True) / counts.sum(2, keepdim=True)
+    # Alike `[sentence, step, head·d]`: what was summed, how far values lie from their mean, and how large they are.
+    context, spread, size = (x.transpose(1, 2).flatten(2) for x in (weights @ value, (value - mean) * counts, value.abs() * counts))
     if attention.query is None:
         module: Any = attention.module
-        context = nn.functional.linear(context, precise(module.out_proj.weight))
-        largest = context[asks].abs().max()
-        context = context if module.out_proj.bias is None else context + precise(module.out_proj.bias)
-    if seen.context is None or seen.context.shape != context.shape:
-        raise ExplainError(f"module `{attention.name}` shows neither its attention nor what it summed: nothing can be held against it")
+        weight, bias = precise(module.out_proj.weight), module.out_proj.bias
+        context, spread, size = (nn.functional.linear(x, w) for x, w in ((context, weight), (spread, weight), (size, weight.abs())))
+        if bias is not None:
+            context, size = context + precise(bias), size + precise(bias).abs()
+    if seen.context.shape != context.shape:
+        raise _hidden(attention)
     gap = (context - precise(seen.context)).abs().amax(2)[asks].max()
-    return float(gap / largest) if largest > 0 else float(gap)
+    # Large values with little between them leave a difference that is rounding alone.
+    gap = (gap - _ROUNDING * size.max()).clamp(min=0)
+    farthest = spread.abs().max()
+    return float(gap / farthest) if farthest > 0 else float(gap)
+
+
+def _mapped(states: Tensor, linear: tuple[Tensor, Tensor | None]) -> Tensor:
+    weight, bias = linear
+    return nn.functional.linear(precise(states), precise(weight), None if bias is None else precise(bias))
+
+
+def _by_head(states: Tensor, n_heads: int) -> Tensor:
+    """`[sentence, step, head·d]` as `[sentence, head, step, d]`."""
+    return states.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+def _hidden(attention: Attention) -> ExplainError:
+    return ExplainError(f"module `{attention.name}` shows neither its attention nor what it summed: nothing can be held against it")
 
 
 def is_distribution(weights: Tensor) -> bool:

@@ -314,6 +314,7 @@ class _Reading:
         tokenizer = self._tokenizer
         sources, targets = ([str(text) for text in columns[name]] for name in ("source", "target"))
         batch = dict(tokenizer(sources, return_tensors="pt", padding=True, return_token_type_ids=False))
-        labels = tokenizer(text_target=targets, return_tensors="pt", padding=True)["input_ids"]
-        batch["labels"] = labels.masked_fill(labels == tokenizer.pad_token_id, -100)
+        wanted = tokenizer(text_target=targets, return_tensors="pt", padding=True, return_attention_mask=True)
+        # Not by the token that pads, which may be the one that ends.
+        batch["labels"] = wanted["input_ids"].masked_fill(wanted["attention_mask"] == 0, -100)
         return batch

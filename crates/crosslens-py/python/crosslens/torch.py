@@ -89,7 +89,7 @@ def record(
 
 
 def explain(model: nn.Module, batches: Iterable[Mapping[str, Any]], *, progress: Progress = None, **options: Any) -> Explanation:
-    """Runs the model twice over batches of arguments, which must be the same both times, and explains its attention.
+    """Runs the model twice over batches of arguments, which must be the same in the same order both times, and explains its attention.
 
     `progress` counts batches: `recording` in the first pass, `splitting` in the second.
     """
@@ -282,6 +282,9 @@ class Recorder:
         def see_key(module: nn.Module, given: Any, made: Any) -> None:
             attention.seen.sees_key(given[0])
 
+        def see_value(module: nn.Module, given: Any, made: Any) -> None:
+            attention.seen.sees_value(given[0])
+
         def see_context(module: nn.Module, given: Any) -> None:
             attention.seen.context = given[0].detach()
 
@@ -299,21 +302,23 @@ class Recorder:
 
         def see_inputs(module: nn.Module, args: Any, kwargs: Any) -> None:
             bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-            query, key = bound["query"].detach(), bound["key"].detach()
             first = getattr(module, "batch_first", False)
-            attention.seen.sees_query(query if first else query.transpose(0, 1))
-            attention.seen.sees_key(key if first else key.transpose(0, 1))
+            query, key, value = (bound[name] if first else bound[name].transpose(0, 1) for name in ("query", "key", "value"))
+            attention.seen.sees_query(query)
+            attention.seen.sees_key(key)
+            attention.seen.sees_value(value)
 
         def see_output(module: nn.Module, args: Any, made: Any) -> None:
             first = getattr(module, "batch_first", False)
             attention.seen.context = (made[0] if first else made[0].transpose(0, 1)).detach()
 
-        if attention.query is None or attention.key is None:
+        if attention.query is None or attention.key is None or attention.value is None:
             self._handles.append(attention.module.register_forward_pre_hook(see_inputs, with_kwargs=True))
             self._handles.append(attention.module.register_forward_hook(see_output))
             return
         self._handles.append(attention.query.module.register_forward_hook(see_query))
         self._handles.append(attention.key.module.register_forward_hook(see_key))
+        self._handles.append(attention.value.module.register_forward_hook(see_value))
         if attention.output is not None:
             self._handles.append(attention.output.register_forward_pre_hook(see_context))
         self._handles.append(attention.module.register_forward_hook(see_weights))
@@ -357,7 +362,8 @@ class Recorder:
         config = getattr(self._model, "config", None)
         pad = getattr(config, "pad_token_id", None)
         if target_mask is None and labels is not None:
-            target_mask = labels != -100
+            # Within a target −100 says what is not to be learnt, of a step that the decoder reads like any other.
+            target_mask = without_trailing(labels, -100)
         if target_mask is None:
             target_mask = without_trailing(target, pad)
         source, source_mask = given.get("input_ids"), given.get("attention_mask")
@@ -445,9 +451,12 @@ class Recorder:
             key = shared[place]
         maps = [Linear.of(weight, bias) for weight, bias in attention.maps()]
         d_head, d_value = maps[0].weight.shape[1] // attention.n_heads, maps[2].weight.shape[1] // attention.n_heads
+        # Values of other states than the keys' are not recorded: each counts as one, and attention by values is attention itself.
+        by_itself = np.zeros((seen.key.shape[-1], 1), np.float32), np.ones(1, np.float32)
         for head in range(attention.n_heads):
             bias = by_distance(attention, head)
-            query_map, key_map, value_map = maps[0].head(head, d_head), maps[1].head(head, d_head), maps[2].head(head, d_value)
+            query_map, key_map = maps[0].head(head, d_head), maps[1].head(head, d_head)
+            value_map = maps[2].head(head, d_value) if seen.sums_its_keys() else by_itself
             description.add_site(
                 kind, attention.layer, head, query, key, attention.causal, query_map, key_map, attention.scale, bias, value_map
             )

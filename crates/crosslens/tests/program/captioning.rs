@@ -223,8 +223,7 @@ fn codes_tell_black_patches_from_white_ones() {
         encoder.set_color(png::ColorType::Rgb);
         encoder.write_header().expect("a header").write_image_data(&pixels).expect("a picture");
     }
-    let explain =
-        ["explain", "planted", "--corpus", "pictures", "--codes", "2", "--no-held-out", "--causal", "0", "--save", "report.json"];
+    let explain = ["explain", "planted", "--corpus", "pictures", "--codes", "2", "--no-held-out", "--causal", "0", "--save", "report.json"];
     succeed(folder.path(), &explain);
     let report: Value = serde_json::from_slice(&std::fs::read(at("report.json")).expect("a report")).expect("JSON");
     assert_eq!(report["corpus"]["codes"], json!({ "of": "patches", "asked": 2, "found": 2, "seed": 0 }));
