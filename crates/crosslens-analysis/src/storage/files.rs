@@ -102,9 +102,10 @@ pub(crate) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -
     replace_file(path, write).map_err(io("write", path))
 }
 
-/// Makes a folder with a temporary name, which stays until it is removed.
+/// Makes a folder with a temporary name, which stays until it is removed. Its path begins with that of `folder`, be it a relative one.
 pub(crate) fn new_folder_in(folder: &Path) -> std::io::Result<PathBuf> {
-    Ok(tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder)?.keep())
+    let made = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder)?.keep();
+    Ok(folder.join(made.file_name().unwrap_or_default()))
 }
 
 /// Whether a file is one that a writer killed in [`replace_file`] left.

@@ -394,7 +394,7 @@ fn codes_tell_noise_from_silence_and_are_what_a_head_looks_at() {
     for (name, loud) in [("a.wav", 0..5), ("b.wav", 5..10), ("c.wav", 0..5), ("d.wav", 5..10)] {
         std::fs::write(at("sounds").join(name), noise(loud)).expect("writable");
     }
-    let explain = ["explain", "listens", "--corpus", "sounds", "--codes", "2", "--estimator", "joint", "--causal", "0"];
+    let explain = ["explain", "listens", "--corpus", "sounds", "--no-held-out", "--codes", "2", "--estimator", "joint", "--causal", "0"];
     succeed(folder.path(), &[&explain[..], &["--save", "report.json"]].concat());
     let report: Value = serde_json::from_slice(&std::fs::read(at("report.json")).expect("a report")).expect("JSON");
     assert_eq!(report["corpus"]["codes"], json!({ "of": "frames", "asked": 2, "found": 2, "seed": 0 }));
