@@ -56,9 +56,14 @@ def main():
             components = ["--components", files[n_pairs], "--causal", 0, "--threads", 1, "--json"]
             explain[n_pairs] = cpu_seconds(program, "explain", model, "--corpus", pairs, *components)
         megabytes = {n_pairs: file.stat().st_size / 1e6 for n_pairs, file in files.items()}
-        merge = [cpu_seconds(program, "merge", *[files[MANY]] * n, "-o", folder / f"merged-{n}.stats.safetensors") for n in (2, 6)]
+        # `merge` refuses a file that is given twice.
+        for seed in range(1, 4):
+            pairs = corpus(folder / f"other-{seed}.tsv", MANY, n_words, seed)
+            cpu_seconds(program, "fit", model, "--corpus", pairs, "--threads", 1, "-o", folder / f"other-{seed}.stats.safetensors")
+        parts = [files[MANY], *(folder / f"other-{seed}.stats.safetensors" for seed in range(1, 4))]
+        merge = [cpu_seconds(program, "merge", *parts[:n], "-o", folder / f"merged-{n}.stats.safetensors") for n in (2, 4)]
     pair = lambda seconds: (seconds[MANY] - seconds[FEW]) / (MANY - FEW)  # noqa: E731
-    result = {"fit_secs": pair(fit), "explain_secs": pair(explain), "merge_secs_a_mb": (merge[1] - merge[0]) / (4 * megabytes[MANY])}
+    result = {"fit_secs": pair(fit), "explain_secs": pair(explain), "merge_secs_a_mb": (merge[1] - merge[0]) / (2 * megabytes[MANY])}
     print(json.dumps(result | {"sums_mb": megabytes[MANY], "pairs": MANY}))
 
 

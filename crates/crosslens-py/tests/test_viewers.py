@@ -105,10 +105,10 @@ def run_and_look(browser: Browser, address: str, where: str) -> None:
     cell = page.locator(".jp-Notebook .jp-CodeCell").first
     cell.locator(".cm-content").wait_for(timeout=60_000)
     # A cell that is run before its kernel is there may be dropped, or answered by a question: which kernel?
-    wait_until(lambda: kernel_is_idle(address), "the kernel is idle")
+    wait_until(page, lambda: kernel_is_idle(address), "the kernel is idle")
     cell.locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
-    wait_until(lambda: cell.locator(".jp-InputPrompt").inner_text() != "[ ]:", "the cell runs")
+    wait_until(page, lambda: cell.locator(".jp-InputPrompt").inner_text() != "[ ]:", "the cell runs")
     look(page)
     page.close()
 
@@ -119,12 +119,12 @@ def kernel_is_idle(address: str) -> bool:
         return any(session["kernel"]["execution_state"] == "idle" for session in json.load(answer))
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """A minute at the most."""
+def wait_until(page: Page, holds: Callable[[], bool], what: str) -> None:
+    """A minute at the most. It is the page that waits: while Python sleeps, no request is let through."""
     until = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < until, f"not after a minute: {what}"
-        time.sleep(0.2)
+        page.wait_for_timeout(200)
 
 
 def look(page: Page | FrameLocator) -> None:
