@@ -325,7 +325,7 @@ def test_batches_that_are_shuffled_between_the_passes_are_refused() -> None:
         batch_size=4,
         shuffle=True,
         generator=torch.Generator().manual_seed(1),
-        collate_fn=lambda rows: made.batches(*([row[side] for row in rows] for side in (0, 1)), size=4)[0],
+        collate_fn=lambda rows: made.batches([source for source, _ in rows], [target for _, target in rows], 4)[0],
     )
     with pytest.raises(crosslens.ExplainError, match="other sentences .* in another order .there were 12, then 12.: .* unshuffled"):
         crosslens.torch.explain(model, loader)
