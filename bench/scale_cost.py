@@ -40,6 +40,8 @@ def cpu_seconds(*command):
 
 
 def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     given, program = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "crosslens"
     n_words = json.loads((given / "config.json").read_text())["vocab_size"]
     with tempfile.TemporaryDirectory() as folder:
