@@ -148,11 +148,18 @@ fn dot_rows<F: Real, S: Simd, const Q: usize, const K: usize>(simd: S, left: [&[
         }
     }
     let mut totals = [[F::ZERO; K]; Q];
-    for ((totals, sums), left) in totals.iter_mut().zip(sums).zip(&left) {
-        for ((total, sum), right) in totals.iter_mut().zip(sums).zip(&right) {
+    for (totals, sums) in totals.iter_mut().zip(&sums) {
+        for (total, &sum) in totals.iter_mut().zip(sums) {
             *total = F::sum_lanes(simd, sum);
-            for (a, b) in left[whole..].iter().zip(&right[whole..]) {
-                *total += *a * *b;
+        }
+    }
+    // Apart, so that the sums above stay in their registers.
+    if whole < width {
+        for (totals, left) in totals.iter_mut().zip(&left) {
+            for (total, right) in totals.iter_mut().zip(&right) {
+                for (a, b) in left[whole..].iter().zip(&right[whole..]) {
+                    *total += *a * *b;
+                }
             }
         }
     }
@@ -205,13 +212,21 @@ pub fn squared_norm<F: Real>(values: &[F]) -> f64 {
 /// Asks for memory that is read soon, where the processor would not guess it: rows picked out of a large table. Changes nothing else.
 #[inline]
 pub fn fetch_ahead<T>(values: &[T]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in values.chunks((64 / size_of::<T>().max(1)).max(1)) {
-        // SAFETY: a hint to the cache about an address; nothing is read or written, and SSE is part of x86-64.
-        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()) };
+    for place in (0..values.len()).step_by((64 / size_of::<T>().max(1)).max(1)) {
+        fetch_line(values, place);
     }
+}
+
+/// The same for the line of the cache at a place among some values. Beyond their end nothing comes of it: loops need not look.
+#[inline(always)]
+pub fn fetch_line<T>(values: &[T], place: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint to the cache about an address, whatever that is; nothing is read or written, and SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(values.as_ptr().wrapping_add(place).cast());
+    };
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = values;
+    let _ = (values, place);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! From sums to components.
 
-use crosslens_kernels::{Real, vectorised};
+use crosslens_kernels::{Real, fetch_ahead, vectorised};
 
 use super::graph::FEW;
 use super::rows::TokenRows;
@@ -262,7 +262,13 @@ impl Sums {
         let mut rows = TokenRows::default();
         let mut input = vec![F::ZERO; self.tokens.len() * d];
         let mut row = vec![0.0; d];
-        for (token, input) in self.ascending().zip(input.chunks_exact_mut(d.max(1))) {
+        let mut tokens = self.ascending().peekable();
+        for input in input.chunks_exact_mut(d.max(1)) {
+            let token = tokens.next().expect("a row for each token");
+            if let Some(next) = tokens.peek() {
+                fetch_ahead(&next.sum);
+                fetch_ahead(&next.steps);
+            }
             self.input_of(token, temporal, shrinkage, &mut row, input);
             rows.get_or_next(token.token);
         }

@@ -1,6 +1,6 @@
 //! The four sums.
 
-use crosslens_kernels::{fetch_ahead, vectorised};
+use crosslens_kernels::{fetch_ahead, fetch_line, vectorised};
 
 use super::rows::TokenRows;
 use crate::Token;
@@ -252,12 +252,9 @@ fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64], next_by_
             let (blocks, rest) = state.as_chunks::<8>();
             let (step_blocks, step_rest) = by_step.as_chunks_mut::<8>();
             let (token_blocks, token_rest) = by_token.as_chunks_mut::<8>();
-            let (mut sums_ahead, mut states_ahead) = (next_by_token.chunks(8), later_state.chunks(16));
             for (number, ((block, by_step), by_token)) in blocks.iter().zip(step_blocks).zip(token_blocks).enumerate() {
-                sums_ahead.next().into_iter().for_each(fetch_ahead);
-                if number % 2 == 0 {
-                    states_ahead.next().into_iter().for_each(fetch_ahead);
-                }
+                fetch_line(next_by_token, 8 * number);
+                fetch_line(later_state, 8 * number);
                 // Read whole and written whole: the compiler need not fear that one lies in the other, and fills registers.
                 let (mut step, mut token) = (*by_step, *by_token);
                 for i in 0..8 {

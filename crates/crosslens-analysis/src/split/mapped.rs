@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, fetch_ahead, product, vectorised};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, fetch_line, product, vectorised};
 
 use crate::{Components, Linear, Token};
 
@@ -125,18 +125,26 @@ fn subtract<F: Real, S: Real>(residual: &mut [F], states: &[S], temporal: &[F], 
     /// Numbers between two requests: a line of the cache of `f32`.
     const STRETCH: usize = 16;
     let d = residual.len();
-    let later = states.get(2 * d..).unwrap_or(&[]);
+    let (state, later) = (&states[..d], states.get(2 * d..).unwrap_or(&[]));
     vectorised(
         #[inline(always)]
         || {
-            let (mut next_input, mut later) = (next_input.chunks(STRETCH), later.chunks(STRETCH));
-            let parts = states[..d].chunks(STRETCH).zip(temporal.chunks(STRETCH)).zip(input.chunks(STRETCH));
-            for (residual, ((state, temporal), input)) in residual.chunks_mut(STRETCH).zip(parts) {
-                next_input.next().into_iter().for_each(fetch_ahead);
-                later.next().into_iter().for_each(fetch_ahead);
-                for (((residual, &state), &temporal), &input) in residual.iter_mut().zip(state).zip(temporal).zip(input) {
-                    *residual = F::of(state.to_f64()) - temporal - input;
+            let (residuals, last) = residual.as_chunks_mut::<STRETCH>();
+            let ((states, last_state), (temporals, last_temporal)) = (state.as_chunks::<STRETCH>(), temporal.as_chunks::<STRETCH>());
+            let (inputs, last_input) = input.as_chunks::<STRETCH>();
+            let stretches = residuals.iter_mut().zip(states).zip(temporals).zip(inputs);
+            for (number, (((residual, state), temporal), input)) in stretches.enumerate() {
+                fetch_line(next_input, STRETCH * number);
+                fetch_line(later, STRETCH * number);
+                // Written whole: the compiler need not fear that it lies in one of the others, and fills registers.
+                let mut rest = [F::ZERO; STRETCH];
+                for i in 0..STRETCH {
+                    rest[i] = F::of(state[i].to_f64()) - temporal[i] - input[i];
                 }
+                *residual = rest;
+            }
+            for (((residual, &state), &temporal), &input) in last.iter_mut().zip(last_state).zip(last_temporal).zip(last_input) {
+                *residual = F::of(state.to_f64()) - temporal - input;
             }
         },
     );
