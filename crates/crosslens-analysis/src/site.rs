@@ -44,6 +44,7 @@ impl Visible {
     }
 
     /// How many of the first `n_keys` keys the query at step `query` may see.
+    #[inline]
     pub fn n_keys(self, query: usize, n_keys: usize) -> usize {
         match self {
             Self::All => n_keys,

@@ -6,6 +6,7 @@
 //! A result never depends on what stands beside it: row `i` of a product is the same, bit for bit, whatever the number of rows, and a
 //! softmax row whatever the other rows. A sentence therefore gives the same states alone and inside a batch.
 
+mod aligned;
 mod elementary;
 mod matrix;
 mod moments;
@@ -15,6 +16,7 @@ mod rows;
 mod softmax;
 mod threads;
 
+pub use aligned::Aligned;
 pub use matrix::{Matrix, MatrixMut};
 pub use moments::moments;
 pub use product::{Packed, Write, product, product_of_rows, transposed_product};

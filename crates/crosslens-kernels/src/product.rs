@@ -10,7 +10,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::{Matrix, MatrixMut, Real};
+use crate::{Aligned, Matrix, MatrixMut, Real};
 
 /// Most rows of the result that one tile holds.
 const TILE_ROWS: usize = 6;
@@ -19,8 +19,6 @@ const CHUNK_ROWS: usize = 256;
 /// Rows of a panel that are filled together from a matrix lying the other way: they stay in the first-level cache while its rows pass by,
 /// each of which gives a number to every line of them.
 const TURNED_ROWS: usize = 256;
-/// Size of a cache line. Panels start on one, so that no register is read across two.
-const LINE_BYTES: usize = 64;
 
 /// What a product does with what already stands in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +34,8 @@ pub enum Write {
 /// Reused from call to call; allocates only when it grows.
 #[derive(Clone, Debug, Default)]
 pub struct Packed<F> {
-    /// One panel after the other, from `start` on.
-    panels: Vec<F>,
-    start: usize,
+    /// One panel after the other.
+    panels: Aligned<F>,
     rows: usize,
     columns: usize,
     width: usize,
@@ -47,7 +44,7 @@ pub struct Packed<F> {
 impl<F: Real> Packed<F> {
     /// Nothing packed yet.
     pub fn new() -> Self {
-        Self { panels: Vec::new(), start: 0, rows: 0, columns: 0, width: 0 }
+        Self { panels: Aligned::zeros(0), rows: 0, columns: 0, width: 0 }
     }
 
     /// Takes a copy of `matrix`, in place of what was packed before.
@@ -68,7 +65,7 @@ impl<F: Real> Packed<F> {
     /// The first element of all panels.
     #[inline(always)]
     fn first(&self) -> *const F {
-        self.panels[self.start..].as_ptr()
+        self.panels.as_ptr()
     }
 }
 
@@ -136,12 +133,11 @@ impl<F: Real> WithSimd for Pack<'_, F> {
         let (rows, columns) = (matrix.rows(), matrix.columns());
         (packed.rows, packed.columns, packed.width) = (rows, columns, width);
         let len = columns.div_ceil(width) * rows * width;
-        packed.panels.resize(len + LINE_BYTES / size_of::<F>(), F::ZERO);
-        packed.start = packed.panels.as_ptr().align_offset(LINE_BYTES);
+        packed.panels.reshape(len);
         if rows == 0 {
             return;
         }
-        for (number, panel) in packed.panels[packed.start..][..len].chunks_exact_mut(rows * width).enumerate() {
+        for (number, panel) in packed.panels.chunks_exact_mut(rows * width).enumerate() {
             let from = number * width;
             let to = (from + width).min(columns);
             if matrix.has_contiguous_rows() && to - from == width {
@@ -573,7 +569,7 @@ mod tests {
         let [mut straight, mut other] = [Packed::new(), Packed::new()];
         straight.pack(Matrix::new(&right, depth, columns));
         other.pack(Matrix::new(&turned, columns, depth).transposed());
-        assert_eq!(straight.panels[straight.start..][..depth * columns], other.panels[other.start..][..depth * columns]);
+        assert_eq!(straight.panels[..depth * columns], other.panels[..depth * columns]);
         let left = noise(2 * depth, 4);
         let [mut one, mut two] = [vec![0.0; 2 * columns], vec![0.0; 2 * columns]];
         product(MatrixMut::new(&mut one, 2, columns), Matrix::new(&left, 2, depth), &straight, Write::Over);

@@ -1,6 +1,6 @@
 //! From sums to components.
 
-use crosslens_kernels::{Real, fetch_ahead, vectorised};
+use crosslens_kernels::{Aligned, Real, fetch_ahead, vectorised};
 
 use super::graph::FEW;
 use super::rows::TokenRows;
@@ -91,10 +91,10 @@ pub struct Fit<F> {
 #[derive(Clone, Debug)]
 pub struct Components<F> {
     d: usize,
-    temporal: Vec<F>,
+    temporal: Aligned<F>,
     mean: Vec<F>,
     rows: TokenRows,
-    input: Vec<F>,
+    input: Aligned<F>,
     /// `χ` of a token never seen, and `μ` of a step never reached: zero, until a map with a constant moves the latter.
     zeros: Vec<F>,
     beyond: Vec<F>,
@@ -108,10 +108,10 @@ impl<F: Real> Components<F> {
         let zeros = vec![F::ZERO; d];
         Self {
             d,
-            temporal: Vec::new(),
+            temporal: Aligned::zeros(0),
             mean: zeros.clone(),
             rows: TokenRows::default(),
-            input: Vec::new(),
+            input: Aligned::zeros(0),
             beyond: zeros.clone(),
             zeros,
             few_steps: 0,
@@ -163,10 +163,10 @@ impl<F: Real> Components<F> {
     pub(crate) fn mapped(&self, d: usize, map: impl Fn(&[F], bool) -> Vec<F>) -> Self {
         Self {
             d,
-            temporal: map(&self.temporal, true),
+            temporal: Aligned::from(&map(&self.temporal, true)[..]),
             mean: map(&self.mean, true),
             rows: self.rows.clone(),
-            input: map(&self.input, false),
+            input: Aligned::from(&map(&self.input, false)[..]),
             zeros: vec![F::ZERO; d],
             beyond: map(&self.beyond, true),
             ..*self
@@ -260,7 +260,7 @@ impl Sums {
     fn components<F: Real>(&self, temporal: &[f64], shrinkage: f64) -> Components<F> {
         let d = self.d;
         let mut rows = TokenRows::default();
-        let mut input = vec![F::ZERO; self.tokens.len() * d];
+        let mut input = Aligned::zeros(self.tokens.len() * d);
         let mut row = vec![0.0; d];
         let mut tokens = self.ascending().peekable();
         for input in input.chunks_exact_mut(d.max(1)) {
@@ -280,7 +280,7 @@ impl Sums {
         }
         Components {
             d,
-            temporal: temporal.iter().map(|&x| F::of(x)).collect(),
+            temporal: Aligned::from(&temporal.iter().map(|&x| F::of(x)).collect::<Vec<_>>()[..]),
             mean: mean.into_iter().map(F::of).collect(),
             rows,
             input,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Real, Write, add, fetch_line, product, vectorised};
+use crosslens_kernels::{Aligned, Matrix, MatrixMut, Packed, Real, Write, add, fetch_line, product, vectorised};
 
 use crate::{Components, Linear, Token};
 
@@ -42,7 +42,7 @@ impl<F: Real> Affine<F> {
 /// What is computed anew for every sentence: its mapped states and what neither step nor token explains of them, `[step, d]`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Residuals<F> {
-    residual: Vec<F>,
+    residual: Aligned<F>,
     /// Empty where there is no map.
     mapped: Vec<F>,
 }
@@ -92,7 +92,7 @@ impl<'a, F: Real> Mapped<'a, F> {
         let rows: Vec<Option<usize>> = tokens.iter().map(|&token| self.components.row(token)).collect();
         let input: Vec<&[F]> = rows.iter().map(|&row| self.components.input_at(row)).collect();
         let Residuals { residual, mapped } = residuals;
-        residual.resize(tokens.len() * d, F::ZERO);
+        residual.reshape(tokens.len() * d);
         self.map_states(states, mapped);
         for (step, residual) in residual.chunks_exact_mut(d.max(1)).enumerate() {
             let next_input = input.get(step + 1).copied().unwrap_or(&[]);
