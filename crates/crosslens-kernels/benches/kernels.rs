@@ -81,10 +81,11 @@ fn scores<F: Real>(bencher: Bencher<'_, '_>, (_, n_queries, n_keys, n): (&str, u
 fn scores_of_picked_rows<F: Real>(bencher: Bencher<'_, '_>, (_, n_queries, n_keys, n): (&str, usize, usize, usize)) {
     const ROWS: usize = 97;
     let table = noise::<F>(ROWS * n);
-    let row = |number: usize| &table[number * 31 % ROWS * n..][..n];
+    let rows: Vec<&[F]> = (0..n_queries.max(50) + n_keys).map(|number| &table[number * 31 % ROWS * n..][..n]).collect();
+    let (queries, keys) = (&rows[..n_queries], &rows[50..][..n_keys]);
     let mut result = noise::<F>(n_queries * n_keys);
     bencher.counter(ItemsCount::new(2 * n_queries * n_keys * n)).bench_local(|| {
-        dots_of(MatrixMut::new(&mut result, n_queries, n_keys), row, |key| row(key + 50), F::ONE);
+        dots_of(MatrixMut::new(&mut result, n_queries, n_keys), queries, keys, F::ONE);
     });
 }
 

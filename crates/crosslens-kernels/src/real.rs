@@ -4,6 +4,9 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use pulp::Simd;
 
+use crate::MatrixMut;
+use crate::rows::{Rows, dots_between};
+
 /// The two kinds of numbers the kernels work on: `f32` to train, `f64` to check.
 pub trait Real:
     Copy
@@ -71,6 +74,8 @@ pub trait Real:
     fn subtract_lanes<S: Simd>(simd: S, a: Self::Lanes<S>, b: Self::Lanes<S>) -> Self::Lanes<S>;
     #[doc(hidden)]
     fn sum_lanes<S: Simd>(simd: S, a: Self::Lanes<S>) -> Self;
+    #[doc(hidden)]
+    fn dots(result: MatrixMut<'_, Self>, left: Rows<'_, Self>, right: Rows<'_, Self>, scale: Self);
     /// Whole registers, and what is left.
     #[doc(hidden)]
     fn as_lanes<S: Simd>(values: &[Self]) -> (&[Self::Lanes<S>], &[Self]);
@@ -151,6 +156,10 @@ macro_rules! real {
             #[inline(always)]
             fn sum_lanes<S: Simd>(simd: S, a: Self::Lanes<S>) -> Self {
                 simd.$sum(a)
+            }
+
+            fn dots(result: MatrixMut<'_, Self>, left: Rows<'_, Self>, right: Rows<'_, Self>, scale: Self) {
+                dots_between(result, left, right, scale);
             }
 
             #[inline(always)]

@@ -8,31 +8,61 @@ use crate::{Matrix, MatrixMut, Real};
 /// `result[i, j] = scale · (left row i · right row j)`: all scores between queries and keys, neither side packed.
 pub fn dots<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, scale: F) {
     assert!(left.has_contiguous_rows() && right.has_contiguous_rows(), "dot products need contiguous rows");
-    assert_eq!((left.rows(), right.rows()), (result.rows(), result.columns()), "shape of dot products");
-    dots_of(result, |row| left.row(row), |row| right.row(row), scale);
+    F::dots(result, Rows::Matrix(left), Rows::Matrix(right), scale);
 }
 
-/// The same for rows that lie anywhere: `left(i)` and `right(j)` give them. Panics unless all are of one width.
+/// The same for rows that lie anywhere. Panics unless all are of one width.
 ///
 /// ```
 /// use crosslens_kernels::{MatrixMut, dots_of};
-/// let (queries, keys) = ([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]);
 /// let mut scores = [0.0; 2];
-/// dots_of(MatrixMut::new(&mut scores, 1, 2), |row| &queries[row][..], |row| &keys[row][..], 0.5);
+/// dots_of(MatrixMut::new(&mut scores, 1, 2), &[&[1.0, 2.0]], &[&[3.0, 4.0], &[5.0, 6.0]], 0.5);
 /// assert_eq!(scores, [5.5, 8.5]);
 /// ```
-pub fn dots_of<'a, F: Real>(mut result: MatrixMut<'_, F>, left: impl Fn(usize) -> &'a [F], right: impl Fn(usize) -> &'a [F], scale: F) {
+pub fn dots_of<F: Real>(result: MatrixMut<'_, F>, left: &[&[F]], right: &[&[F]], scale: F) {
+    F::dots(result, Rows::Listed(left), Rows::Listed(right), scale);
+}
+
+/// Both of the above, for either kind of numbers compiled once, here: the many sizes of blocks take a compiler ten seconds.
+pub(crate) fn dots_between<F: Real>(mut result: MatrixMut<'_, F>, left: Rows<'_, F>, right: Rows<'_, F>, scale: F) {
+    assert_eq!((left.len(), right.len()), (result.rows(), result.columns()), "shape of dot products");
     pulp::Arch::new().dispatch(Dots { result: &mut result, left, right, scale });
 }
 
-struct Dots<'m, 'd, F: Real, L, R> {
+/// Rows to be multiplied.
+#[derive(Clone, Copy, Debug)]
+pub enum Rows<'a, F> {
+    /// All of a matrix.
+    Matrix(Matrix<'a, F>),
+    /// One by one.
+    Listed(&'a [&'a [F]]),
+}
+
+impl<'a, F: Real> Rows<'a, F> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Matrix(matrix) => matrix.rows(),
+            Self::Listed(rows) => rows.len(),
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, row: usize) -> &'a [F] {
+        match self {
+            Self::Matrix(matrix) => matrix.row(row),
+            Self::Listed(rows) => rows[row],
+        }
+    }
+}
+
+struct Dots<'m, 'd, 'r, F: Real> {
     result: &'m mut MatrixMut<'d, F>,
-    left: L,
-    right: R,
+    left: Rows<'r, F>,
+    right: Rows<'r, F>,
     scale: F,
 }
 
-impl<'a, F: Real, L: Fn(usize) -> &'a [F], R: Fn(usize) -> &'a [F]> WithSimd for Dots<'_, '_, F, L, R> {
+impl<F: Real> WithSimd for Dots<'_, '_, '_, F> {
     type Output = ();
 
     #[inline(always)]
@@ -83,13 +113,13 @@ fn evenly(n: usize, most: usize) -> impl Iterator<Item = usize> {
 
 /// Scores of a group of queries with `K` keys, written from `at` on.
 #[inline(always)]
-fn dot_queries<'a, F: Real, S: Simd, const K: usize>(
+fn dot_queries<F: Real, S: Simd, const K: usize>(
     simd: S,
     result: &mut MatrixMut<'_, F>,
     at: (usize, usize),
     n_queries: usize,
-    left: &impl Fn(usize) -> &'a [F],
-    right: &impl Fn(usize) -> &'a [F],
+    left: &Rows<'_, F>,
+    right: &Rows<'_, F>,
     scale: F,
 ) {
     match n_queries {
@@ -105,15 +135,15 @@ fn dot_queries<'a, F: Real, S: Simd, const K: usize>(
 
 /// Scores of `Q` queries with `K` keys, written from `(query, key)` on.
 #[inline(always)]
-fn dot_block<'a, F: Real, S: Simd, const Q: usize, const K: usize>(
+fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
     simd: S,
     result: &mut MatrixMut<'_, F>,
     (query, key): (usize, usize),
-    left: &impl Fn(usize) -> &'a [F],
-    right: &impl Fn(usize) -> &'a [F],
+    left: &Rows<'_, F>,
+    right: &Rows<'_, F>,
     scale: F,
 ) {
-    let (queries, keys) = (std::array::from_fn(|row| left(query + row)), std::array::from_fn(|row| right(key + row)));
+    let (queries, keys) = (std::array::from_fn(|row| left.get(query + row)), std::array::from_fn(|row| right.get(key + row)));
     let sums = dot_rows::<F, S, Q, K>(simd, queries, keys);
     for (row, sums) in sums.into_iter().enumerate() {
         for (result, sum) in result.row_mut(query + row)[key..key + K].iter_mut().zip(sums) {
@@ -239,7 +269,7 @@ mod tests {
     fn dots_on<F: Real, S: Simd>(simd: S, left: Matrix<'_, F>, right: Matrix<'_, F>) -> Vec<F> {
         let mut result = vec![F::ZERO; left.rows() * right.rows()];
         let matrix = &mut MatrixMut::new(&mut result, left.rows(), right.rows());
-        Dots { result: matrix, left: |row| left.row(row), right: |row| right.row(row), scale: F::of(0.5) }.with_simd(simd);
+        Dots { result: matrix, left: Rows::Matrix(left), right: Rows::Matrix(right), scale: F::of(0.5) }.with_simd(simd);
         result
     }
 

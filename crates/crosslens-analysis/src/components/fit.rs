@@ -1,6 +1,6 @@
 //! From sums to components.
 
-use crosslens_kernels::{Aligned, Real, fetch_ahead, vectorised};
+use crosslens_kernels::{Aligned, Matrix, Real, fetch_ahead, vectorised};
 
 use super::graph::FEW;
 use super::rows::TokenRows;
@@ -157,6 +157,16 @@ impl<F: Real> Components<F> {
     /// `χ` of the token at that place.
     pub(crate) fn input_row(&self, row: usize) -> &[F] {
         &self.input[row * self.d..][..self.d]
+    }
+
+    /// All `μ`, by step.
+    pub(crate) fn temporal_rows(&self) -> Matrix<'_, F> {
+        Matrix::new(&self.temporal, self.n_steps(), self.d)
+    }
+
+    /// All `χ`, by the places of their tokens.
+    pub(crate) fn input_rows(&self) -> Matrix<'_, F> {
+        Matrix::new(&self.input, self.n_tokens(), self.d)
     }
 
     /// The components behind a map of rows to `d` dimensions; `map` is told whether it maps a temporal part, which a constant joins.

@@ -146,7 +146,7 @@ impl<'a, F: Real> SiteSplit<'a, F> {
     /// All nine terms in one product of three by three parts.
     fn fill_terms(&self, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut [F]) {
         let (queries, keys) = (queries.all().concat(), keys.all().concat());
-        dots_of(MatrixMut::new(pieces, queries.len(), keys.len()), |row| queries[row], |row| keys[row], self.scale);
+        dots_of(MatrixMut::new(pieces, queries.len(), keys.len()), &queries, &keys, self.scale);
     }
 
     /// The terms that depend on the sentence in three products, the others from the tables.
@@ -155,7 +155,7 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         let width = 3 * n_keys;
         let mut block = |row: usize, column: usize, queries: &[&[F]], keys: &[&[F]]| {
             let result = MatrixMut::strided(&mut pieces[row * width + column..], queries.len(), keys.len(), width);
-            dots_of(result, |row| queries[row], |row| keys[row], self.scale);
+            dots_of(result, queries, keys, self.scale);
         };
         block(n_queries, n_keys, &[&queries.input[..], &queries.residual].concat(), &[&keys.input[..], &keys.residual].concat());
         block(0, 2 * n_keys, &queries.temporal, &keys.residual);
@@ -177,7 +177,7 @@ impl<'a, F: Real> SiteSplit<'a, F> {
     /// The mean of the query's temporal parts with some keys.
     fn fill_mean(&self, keys: &[&[F]], mean: &mut [F]) {
         let query = self.query.components().mean();
-        dots_of(MatrixMut::new(mean, 1, keys.len()), |_| query, |row| keys[row], self.scale);
+        dots_of(MatrixMut::new(mean, 1, keys.len()), &[query], keys, self.scale);
     }
 
     fn fill_unknown_mean(&self, known: &Known<F>, keys: &Parts<'_, F>, mean: &mut [F]) {

@@ -1,6 +1,6 @@
 //! Terms that do not depend on the sentence: those of two steps, and of a step and a token.
 
-use crosslens_kernels::{MatrixMut, Real, dots_of};
+use crosslens_kernels::{Matrix, MatrixMut, Real, dots};
 
 use crate::Components;
 
@@ -34,15 +34,14 @@ impl<F: Real> Known<F> {
             return None;
         }
         let [mut temporal, mut query_tokens, mut key_tokens] = sizes.map(|(rows, columns)| vec![F::ZERO; rows * columns]);
-        let steps = MatrixMut::new(&mut temporal, n_query_steps, n_key_steps);
-        dots_of(steps, |step| query.temporal(step), |step| key.temporal(step), scale);
-        let of_query = MatrixMut::new(&mut query_tokens, query.n_tokens(), n_key_steps);
-        dots_of(of_query, |row| query.input_row(row), |step| key.temporal(step), scale);
-        let of_key = MatrixMut::new(&mut key_tokens, key.n_tokens(), n_query_steps);
-        dots_of(of_key, |row| key.input_row(row), |step| query.temporal(step), scale);
+        let (query_steps, key_steps) = (query.temporal_rows(), key.temporal_rows());
+        dots(MatrixMut::new(&mut temporal, n_query_steps, n_key_steps), query_steps, key_steps, scale);
+        dots(MatrixMut::new(&mut query_tokens, query.n_tokens(), n_key_steps), query.input_rows(), key_steps, scale);
+        dots(MatrixMut::new(&mut key_tokens, key.n_tokens(), n_query_steps), key.input_rows(), query_steps, scale);
         let (mut mean_steps, mut mean_tokens) = (vec![F::ZERO; n_key_steps], vec![F::ZERO; key.n_tokens()]);
-        dots_of(MatrixMut::new(&mut mean_steps, 1, n_key_steps), |_| query.mean(), |step| key.temporal(step), scale);
-        dots_of(MatrixMut::new(&mut mean_tokens, 1, key.n_tokens()), |_| query.mean(), |row| key.input_row(row), scale);
+        let mean = Matrix::new(query.mean(), 1, query.d());
+        dots(MatrixMut::new(&mut mean_steps, 1, n_key_steps), mean, key_steps, scale);
+        dots(MatrixMut::new(&mut mean_tokens, 1, key.n_tokens()), mean, key.input_rows(), scale);
         let zeros = vec![F::ZERO; n_query_steps.max(n_key_steps)];
         Some(Self { n_query_steps, n_key_steps, temporal, query_tokens, key_tokens, mean_steps, mean_tokens, zeros })
     }
