@@ -29,7 +29,7 @@ impl<F: Real> Aligned<F> {
     pub fn zeros(len: usize) -> Self {
         let spare = LINE / size_of::<F>() - 1;
         let values = vec![F::ZERO; len + spare];
-        // What cannot be said of a pointer is no worse than no alignment.
+        // A machine that cannot tell (it may answer `usize::MAX`) gives numbers that are right and not aligned.
         let from = values.as_ptr().align_offset(LINE).min(spare);
         Self { values, from, len }
     }
