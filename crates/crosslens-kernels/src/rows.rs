@@ -143,7 +143,10 @@ fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
     right: &Rows<'_, F>,
     scale: F,
 ) {
-    let (queries, keys) = (std::array::from_fn(|row| left.get(query + row)), std::array::from_fn(|row| right.get(key + row)));
+    // Loops, because `array::from_fn` is not inlined here, and that was felt.
+    let (mut queries, mut keys) = ([&[][..]; Q], [&[][..]; K]);
+    queries.iter_mut().enumerate().for_each(|(row, place)| *place = left.get(query + row));
+    keys.iter_mut().enumerate().for_each(|(row, place)| *place = right.get(key + row));
     let sums = dot_rows::<F, S, Q, K>(simd, queries, keys);
     for (row, sums) in sums.into_iter().enumerate() {
         for (result, sum) in result.row_mut(query + row)[key..key + K].iter_mut().zip(sums) {

@@ -46,12 +46,12 @@ pub(crate) struct TokenSum {
     pub(crate) steps: Vec<(u32, u64)>,
 }
 
-/// What is read after the state at hand, asked for while that is added: memory answers late.
-struct Soon<'s> {
-    /// Of the next state's token.
-    row: Option<usize>,
-    /// The next state but one, or the next sentence's first, or nothing.
-    state: &'s [f32],
+/// A state among those of several sentences, ordered by the row of its token and then as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    row: u32,
+    sentence: u32,
+    step: u32,
 }
 
 /// Why two sums do not add up.
@@ -140,41 +140,44 @@ impl Sums {
         self.add_all(&[(tokens, states)]);
     }
 
-    /// Adds several sentences.
+    /// Adds several sentences: token by token, so that each token's sums are fetched once, however often it stands there.
     ///
     /// Panics if the lengths do not fit.
     pub fn add_all(&mut self, sentences: &[(&[Token], &[f32])]) {
         let d = self.d;
         assert!(sentences.iter().all(|(tokens, states)| states.len() == tokens.len() * d), "one state a token");
         self.reach(sentences.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or(0));
-        for (number, (tokens, states)) in sentences.iter().enumerate() {
-            let rows: Vec<usize> = tokens.iter().map(|&token| self.row(token)).collect();
-            for (step, state) in states.chunks_exact(d.max(1)).enumerate() {
-                let next = rows.get(step + 1).copied();
-                if let Some(next) = next {
-                    fetch_ahead(&self.tokens[next].steps);
-                }
-                if let Some(&later) = rows.get(step + 2) {
-                    fetch_ahead(std::slice::from_ref(&self.tokens[later]));
-                }
-                let later = states.get((step + 2) * d..).filter(|later| !later.is_empty());
-                let later = later.or_else(|| Some(sentences.get(number + 1)?.1)).unwrap_or(&[]);
-                self.add_state(rows[step], step, state, Soon { row: next, state: &later[..d.min(later.len())] });
+        let mut places = Vec::with_capacity(sentences.iter().map(|(tokens, _)| tokens.len()).sum());
+        for (number, (tokens, _)) in sentences.iter().enumerate() {
+            for (step, &token) in tokens.iter().enumerate() {
+                places.push(Place { row: self.row(token) as u32, sentence: number as u32, step: step as u32 });
             }
+        }
+        places.sort_unstable();
+        let state = |place: &Place| &sentences[place.sentence as usize].1[place.step as usize * d..][..d];
+        for (number, place) in places.iter().enumerate() {
+            let next = places.get(number + 1).map(|next| next.row as usize).filter(|&next| next != place.row as usize);
+            if let Some(later) = places.get(number + 2) {
+                fetch_ahead(std::slice::from_ref(&self.tokens[later.row as usize]));
+            }
+            self.add_state(place, state(place), next, places.get(number + 2).map_or(&[], state));
         }
     }
 
-    /// Adds a state to the sums of its step and of the token at `row`.
-    fn add_state(&mut self, row: usize, step: usize, state: &[f32], soon: Soon<'_>) {
+    /// Adds a state to the sums of its step and of its token. Asks meanwhile for what is read soon, since memory answers late: the sums of the
+    /// token after it, where that is another, and the state after the next.
+    fn add_state(&mut self, place: &Place, state: &[f32], next: Option<usize>, later: &[f32]) {
+        let (row, step) = (place.row as usize, place.step as usize);
         self.n[step] += 1;
         // Taken out, so that the next token's sums can be asked for meanwhile.
         let mut sum = std::mem::take(&mut self.tokens[row].sum);
-        let next = soon.row.map_or(&[][..], |next| &self.tokens[next].sum);
-        self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sum, next, soon.state);
+        sum.resize(self.d, 0.0);
+        let next = next.map_or(&[][..], |next| &self.tokens[next].sum);
+        self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sum, next, later);
         let sums = &mut self.tokens[row];
         sums.sum = sum;
         sums.count += 1;
-        count(&mut sums.steps, step as u32, 1);
+        count(&mut sums.steps, place.step, 1);
     }
 
     /// Adds what another one has summed.
@@ -189,6 +192,7 @@ impl Sums {
             let row = self.row(token.token);
             let sums = &mut self.tokens[row];
             sums.count += token.count;
+            sums.sum.resize(self.d, 0.0);
             sums.sum.iter_mut().zip(&token.sum).for_each(|(sum, other)| *sum += other);
             token.steps.iter().for_each(|&(step, times)| count(&mut sums.steps, step, times));
         }
@@ -224,10 +228,11 @@ impl Sums {
         }
     }
 
+    /// The row of a token; a new one's sum is still empty, and filled when the first state is added, so that it is then in the cache.
     fn row(&mut self, token: Token) -> usize {
         let row = self.rows.get_or_next(token);
         if row == self.tokens.len() {
-            self.tokens.push(TokenSum { token, count: 0, sum: vec![0.0; self.d], steps: Vec::new() });
+            self.tokens.push(TokenSum { token, count: 0, sum: Vec::new(), steps: Vec::new() });
         }
         row
     }
@@ -253,8 +258,12 @@ fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64], next_by_
             let (step_blocks, step_rest) = by_step.as_chunks_mut::<8>();
             let (token_blocks, token_rest) = by_token.as_chunks_mut::<8>();
             for (number, ((block, by_step), by_token)) in blocks.iter().zip(step_blocks).zip(token_blocks).enumerate() {
-                fetch_line(next_by_token, 8 * number);
-                fetch_line(later_state, 8 * number);
+                if !next_by_token.is_empty() {
+                    fetch_line(next_by_token, 8 * number);
+                }
+                if number % 2 == 0 {
+                    fetch_line(later_state, 8 * number);
+                }
                 // Read whole and written whole: the compiler need not fear that one lies in the other, and fills registers.
                 let (mut step, mut token) = (*by_step, *by_token);
                 for i in 0..8 {
