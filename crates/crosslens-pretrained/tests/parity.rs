@@ -196,6 +196,45 @@ fn what_is_written_is_what_transformers_writes() {
     }
 }
 
+/// Searches that go on as long as anything better can come: some find what a search that stops at the likely best does not.
+#[test]
+fn a_search_that_never_stops_early_finds_what_transformers_finds() {
+    #[derive(serde::Deserialize)]
+    struct Never {
+        searches: Vec<Search>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Search {
+        case: String,
+        length_penalty: f64,
+        changes: bool,
+        tokens: Vec<Vec<Token>>,
+        scores: Vec<f64>,
+    }
+    let text = std::fs::read_to_string(folder("never.json")).expect("golden values");
+    let never: Never = serde_json::from_str(&text).expect("searches");
+    let mut n_changed = 0;
+    for search in never.searches {
+        let (golden, model) = (Golden::of(&search.case), Model::open(&folder(&search.case)).expect("a model"));
+        let mut how = Decoding { prefix: golden.prefix(), ..Decoding::greedy(&model) };
+        (how.rules.n_beams, how.rules.max_tokens, how.rules.length_penalty) = (4, 12, search.length_penalty);
+        let mut is_changed = false;
+        for ((pair, expected), score) in golden.pairs().0.iter().zip(&search.tokens).zip(&search.scores) {
+            how.rules.early_stopping = EarlyStopping::Never;
+            let written = &model.write(pair, &how).expect("a text")[0];
+            let n = written.tokens.len();
+            assert_eq!(written.tokens, expected[1..=n], "{}, {}", search.case, search.length_penalty);
+            assert!(expected[n + 1..].iter().all(|&token| Some(token) == model.generation().pad), "{}", search.case);
+            assert!((written.score - score).abs() < 1e-4 * score.abs().max(1.0), "{}, {}", search.case, search.length_penalty);
+            how.rules.early_stopping = EarlyStopping::No;
+            is_changed |= model.write(pair, &how).expect("a text")[0].tokens != written.tokens;
+        }
+        assert_eq!(is_changed, search.changes, "{}, {}", search.case, search.length_penalty);
+        n_changed += usize::from(is_changed);
+    }
+    assert!(n_changed >= 3, "{n_changed} searches tell the two apart");
+}
+
 /// What is written for each pair is the array `name`, and its score that of `name.scores` if there are any.
 fn check_written(golden: &Golden, name: &str, pairs: &[Pair], model: &Model, write: impl Fn(Source<'_>) -> Vec<Written>) {
     let case = model.folder().display();
