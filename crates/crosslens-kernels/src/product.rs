@@ -49,7 +49,7 @@ impl<F: Real> Packed<F> {
 
     /// Takes a copy of `matrix`, in place of what was packed before.
     pub fn pack(&mut self, matrix: Matrix<'_, F>) {
-        pulp::Arch::new().dispatch(Pack { packed: self, matrix });
+        F::pack(self, matrix);
     }
 
     /// Rows of the packed matrix.
@@ -82,7 +82,7 @@ impl<F: Real> Packed<F> {
 pub fn product<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: &Packed<F>, write: Write) {
     assert_eq!((left.rows(), left.columns()), (result.rows(), right.rows), "left side of a product");
     assert_eq!(result.columns(), right.columns, "columns of a product");
-    pulp::Arch::new().dispatch(PackedProduct { result: &mut result, left, right, write });
+    F::product(&mut result, left, right, write);
 }
 
 /// `result (+)= left · right` with an unpacked right side of contiguous rows: for right sides that are used once, such as one
@@ -91,7 +91,7 @@ pub fn product_of_rows<F: Real>(mut result: MatrixMut<'_, F>, left: Matrix<'_, F
     assert_eq!((left.rows(), left.columns()), (result.rows(), right.rows()), "left side of a product");
     assert_eq!(result.columns(), right.columns(), "columns of a product");
     assert!(right.has_contiguous_rows(), "the right side needs contiguous rows");
-    pulp::Arch::new().dispatch(RowsProduct { result: &mut result, left, right, write });
+    F::product_of_rows(&mut result, left, right, write);
 }
 
 /// `result (+)= leftᵀ · right`: the gradient of a weight from all rows it acted on. `scratch` is packed over.
@@ -112,15 +112,15 @@ pub fn transposed_product<F: Real>(
         scratch.pack(right.row_range(from, to));
         let chunk = left.row_range(from, to);
         assert_eq!((chunk.columns(), right.columns()), (result.rows(), result.columns()), "shape of a transposed product");
-        pulp::Arch::new().dispatch(TransposedProduct { result: &mut result, left: chunk, right: scratch, write });
+        F::transposed_product(&mut result, chunk, scratch, write);
         write = Write::Add;
         from = to;
     }
 }
 
-struct Pack<'m, F: Real> {
-    packed: &'m mut Packed<F>,
-    matrix: Matrix<'m, F>,
+pub(crate) struct Pack<'m, F: Real> {
+    pub(crate) packed: &'m mut Packed<F>,
+    pub(crate) matrix: Matrix<'m, F>,
 }
 
 impl<F: Real> WithSimd for Pack<'_, F> {
@@ -173,11 +173,11 @@ const fn lanes<F: Real, S: Simd>() -> usize {
     size_of::<F::Lanes<S>>() / size_of::<F>()
 }
 
-struct PackedProduct<'m, 'd, F: Real> {
-    result: &'m mut MatrixMut<'d, F>,
-    left: Matrix<'m, F>,
-    right: &'m Packed<F>,
-    write: Write,
+pub(crate) struct PackedProduct<'m, 'd, F: Real> {
+    pub(crate) result: &'m mut MatrixMut<'d, F>,
+    pub(crate) left: Matrix<'m, F>,
+    pub(crate) right: &'m Packed<F>,
+    pub(crate) write: Write,
 }
 
 impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
@@ -221,11 +221,11 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
 }
 
 /// `result (+)= leftᵀ · right` for at most [`CHUNK_ROWS`] rows of `left`.
-struct TransposedProduct<'m, 'd, F: Real> {
-    result: &'m mut MatrixMut<'d, F>,
-    left: Matrix<'m, F>,
-    right: &'m Packed<F>,
-    write: Write,
+pub(crate) struct TransposedProduct<'m, 'd, F: Real> {
+    pub(crate) result: &'m mut MatrixMut<'d, F>,
+    pub(crate) left: Matrix<'m, F>,
+    pub(crate) right: &'m Packed<F>,
+    pub(crate) write: Write,
 }
 
 impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
@@ -271,11 +271,11 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
     }
 }
 
-struct RowsProduct<'m, 'd, F: Real> {
-    result: &'m mut MatrixMut<'d, F>,
-    left: Matrix<'m, F>,
-    right: Matrix<'m, F>,
-    write: Write,
+pub(crate) struct RowsProduct<'m, 'd, F: Real> {
+    pub(crate) result: &'m mut MatrixMut<'d, F>,
+    pub(crate) left: Matrix<'m, F>,
+    pub(crate) right: Matrix<'m, F>,
+    pub(crate) write: Write,
 }
 
 impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {

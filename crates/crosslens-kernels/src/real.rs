@@ -4,8 +4,9 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use pulp::Simd;
 
-use crate::MatrixMut;
+use crate::product::{Pack, PackedProduct, RowsProduct, TransposedProduct};
 use crate::rows::{Rows, dots_between};
+use crate::{Matrix, MatrixMut, Packed, Write};
 
 /// The two kinds of numbers the kernels work on: `f32` to train, `f64` to check.
 pub trait Real:
@@ -74,6 +75,15 @@ pub trait Real:
     fn subtract_lanes<S: Simd>(simd: S, a: Self::Lanes<S>, b: Self::Lanes<S>) -> Self::Lanes<S>;
     #[doc(hidden)]
     fn sum_lanes<S: Simd>(simd: S, a: Self::Lanes<S>) -> Self;
+    // The large kernels: compiled once for either kind of numbers, here, instead of in every crate that calls them.
+    #[doc(hidden)]
+    fn pack(packed: &mut Packed<Self>, matrix: Matrix<'_, Self>);
+    #[doc(hidden)]
+    fn product(result: &mut MatrixMut<'_, Self>, left: Matrix<'_, Self>, right: &Packed<Self>, write: Write);
+    #[doc(hidden)]
+    fn product_of_rows(result: &mut MatrixMut<'_, Self>, left: Matrix<'_, Self>, right: Matrix<'_, Self>, write: Write);
+    #[doc(hidden)]
+    fn transposed_product(result: &mut MatrixMut<'_, Self>, left: Matrix<'_, Self>, right: &Packed<Self>, write: Write);
     #[doc(hidden)]
     fn dots(result: MatrixMut<'_, Self>, left: Rows<'_, Self>, right: Rows<'_, Self>, scale: Self);
     /// Whole registers, and what is left.
@@ -156,6 +166,22 @@ macro_rules! real {
             #[inline(always)]
             fn sum_lanes<S: Simd>(simd: S, a: Self::Lanes<S>) -> Self {
                 simd.$sum(a)
+            }
+
+            fn pack(packed: &mut Packed<Self>, matrix: Matrix<'_, Self>) {
+                pulp::Arch::new().dispatch(Pack { packed, matrix });
+            }
+
+            fn product(result: &mut MatrixMut<'_, Self>, left: Matrix<'_, Self>, right: &Packed<Self>, write: Write) {
+                pulp::Arch::new().dispatch(PackedProduct { result, left, right, write });
+            }
+
+            fn product_of_rows(result: &mut MatrixMut<'_, Self>, left: Matrix<'_, Self>, right: Matrix<'_, Self>, write: Write) {
+                pulp::Arch::new().dispatch(RowsProduct { result, left, right, write });
+            }
+
+            fn transposed_product(result: &mut MatrixMut<'_, Self>, left: Matrix<'_, Self>, right: &Packed<Self>, write: Write) {
+                pulp::Arch::new().dispatch(TransposedProduct { result, left, right, write });
             }
 
             fn dots(result: MatrixMut<'_, Self>, left: Rows<'_, Self>, right: Rows<'_, Self>, scale: Self) {
