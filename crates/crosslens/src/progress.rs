@@ -237,8 +237,12 @@ impl Drop for SecondBar {
 ///
 /// Its ticks are expected time: a network that trains for a minute gets as much of the bar as sixty that train for a second. What turns out
 /// not to be needed (a network found, one that is done before its last step) leaves the bar, so what is left is never counted as done.
+///
+/// Where there is no terminal, a line now and then says which network has begun.
 pub(crate) struct NetworkBar {
     bar: ProgressBar,
+    /// When a line was written last.
+    told: Instant,
     /// Ticks by network.
     costs: Vec<u64>,
     about: String,
@@ -253,6 +257,9 @@ pub(crate) struct NetworkBar {
     /// How far the pass over sentences at hand is, once the network is explained.
     pass: Option<f64>,
 }
+
+/// Lines about networks come no faster.
+const BETWEEN_NETWORKS: Duration = Duration::from_secs(10);
 
 /// The whole bar.
 const TICKS: f64 = 100_000.0;
@@ -272,7 +279,7 @@ impl NetworkBar {
     fn on(bar: ProgressBar, costs: &[f64]) -> Self {
         let total: f64 = costs.iter().sum();
         let costs = costs.iter().map(|cost| (TICKS * cost / total).max(1.0) as u64).collect();
-        Self { bar, costs, about: String::new(), cost: 0, later: 0, resumed_at: 0, begin: 0, end: 0, pass: None }
+        Self { bar, told: Instant::now(), costs, about: String::new(), cost: 0, later: 0, resumed_at: 0, begin: 0, end: 0, pass: None }
     }
 
     pub(crate) fn show(&mut self, work: Work<'_>) -> Wish {
@@ -285,6 +292,11 @@ impl NetworkBar {
                 self.later = self.costs.iter().skip(number).sum();
                 self.pass = None;
                 self.expect(self.cost as f64);
+                if self.bar.is_hidden() && self.told.elapsed() >= BETWEEN_NETWORKS {
+                    self.told = Instant::now();
+                    let done = share(self.bar.position(), self.bar.length().unwrap_or(0));
+                    output::note(&format!("{:.0} % done: {}", 100.0 * done, self.about));
+                }
             }
             Work::Training(Event::Started { steps, step, .. }) => {
                 self.resumed_at = step;
