@@ -70,8 +70,8 @@ fn shares(description: &Description, sentences: &[Recorded], times: usize, compo
         (0..times).flat_map(|_| sentences.chunks(CHUNK)).map(|chunk| (chunk, ShareTally::new(9, &[1]))).collect();
     threads.for_each(&mut chunks, |_, (sentences, tally)| {
         let (mut breakdown, mut score) = (Breakdown::default(), Vec::new());
-        for sentence in *sentences {
-            split.split(sentence, &mut breakdown);
+        for (number, sentence) in sentences.iter().enumerate() {
+            split.split_before(sentence, sentences.get(number + 1), &mut breakdown);
             for query in 0..breakdown.n_queries() {
                 breakdown.sum(Subset::all(false), query, &mut score);
                 tally.add_row(&breakdown, query, &score);

@@ -21,7 +21,7 @@ pub use matrix::{Matrix, MatrixMut};
 pub use moments::moments;
 pub use product::{Packed, Write, product, product_of_rows, transposed_product};
 pub use real::Real;
-pub use rows::{add, add_scaled, dots, dots_of, fetch_ahead, fetch_line, squared_norm, sum_rows};
+pub use rows::{add, add_scaled, dots, dots_of, fetch_ahead, fetch_for_later, fetch_line, squared_norm, sum_rows};
 pub use softmax::{log_sum_exp, place_of_highest, softmax};
 pub use threads::Threads;
 

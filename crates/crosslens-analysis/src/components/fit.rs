@@ -226,18 +226,33 @@ impl Sums {
         means
     }
 
-    /// `χ[w] = (H[w] − Σ_t c[w,t] μ[t]) / (m[w] + λ)`, into `input`; computed in `f64` in `row` and rounded once.
-    pub(super) fn input_of<F: Real>(&self, token: &TokenSum, temporal: &[f64], shrinkage: f64, row: &mut [f64], input: &mut [F]) {
+    /// `χ[w] = (H[w] − Σ_t c[w,t] μ[t]) / (m[w] + λ)`, into `input`; computed in `f64` and rounded once.
+    pub(super) fn input_of<F: Real>(&self, token: &TokenSum, temporal: &[f64], shrinkage: f64, input: &mut [F]) {
+        /// Numbers that stay in registers while the steps pass by.
+        const STRETCH: usize = 64;
+        let factor = 1.0 / (token.count as f64 + shrinkage);
         vectorised(
             #[inline(always)]
             || {
-                row.copy_from_slice(&token.sum);
-                for &(step, times) in &token.steps {
-                    let mean = &temporal[step as usize * self.d..][..self.d];
-                    row.iter_mut().zip(mean).for_each(|(row, mean)| *row -= times as f64 * mean);
+                let (sums, last_sums) = token.sum.as_chunks::<STRETCH>();
+                let (inputs, last_inputs) = input.as_chunks_mut::<STRETCH>();
+                for (number, (sums, inputs)) in sums.iter().zip(inputs).enumerate() {
+                    let mut rest = *sums;
+                    for &(step, times) in &token.steps {
+                        let (means, times) = (&temporal[step as usize * self.d + number * STRETCH..][..STRETCH], times as f64);
+                        for i in 0..STRETCH {
+                            rest[i] -= times * means[i];
+                        }
+                    }
+                    for i in 0..STRETCH {
+                        inputs[i] = F::of(rest[i] * factor);
+                    }
                 }
-                let factor = 1.0 / (token.count as f64 + shrinkage);
-                input.iter_mut().zip(row).for_each(|(input, row)| *input = F::of(*row * factor));
+                for (i, (sum, input)) in last_sums.iter().zip(last_inputs).enumerate() {
+                    let place = self.d - last_sums.len() + i;
+                    let known = |&(step, times): &(u32, u64)| times as f64 * temporal[step as usize * self.d + place];
+                    *input = F::of(token.steps.iter().map(known).fold(*sum, |rest, known| rest - known) * factor);
+                }
             },
         );
     }
@@ -271,7 +286,6 @@ impl Sums {
         let d = self.d;
         let mut rows = TokenRows::default();
         let mut input = Aligned::zeros(self.tokens.len() * d);
-        let mut row = vec![0.0; d];
         let mut tokens = self.ascending().peekable();
         for input in input.chunks_exact_mut(d.max(1)) {
             let token = tokens.next().expect("a row for each token");
@@ -279,7 +293,7 @@ impl Sums {
                 fetch_ahead(&next.sum);
                 fetch_ahead(&next.steps);
             }
-            self.input_of(token, temporal, shrinkage, &mut row, input);
+            self.input_of(token, temporal, shrinkage, input);
             rows.get_or_next(token.token);
         }
         let mut mean = vec![0.0; d];

@@ -103,9 +103,9 @@ impl Squares {
         let token: f64 = sums.ascending().map(|token| dot(&token.sum, &token.sum) / token.count as f64).sum();
         let temporal = solve(sums, connections, 0.0)?;
         let mut both: f64 = (0..sums.n_steps()).map(|step| dot(&temporal[step * sums.d..][..sums.d], sums.step_sum(step))).sum();
-        let (mut row, mut input) = (vec![0.0; sums.d], vec![0.0; sums.d]);
+        let mut input = vec![0.0; sums.d];
         for token in sums.ascending() {
-            sums.input_of(token, &temporal, 0.0, &mut row, &mut input);
+            sums.input_of(token, &temporal, 0.0, &mut input);
             both += dot(&input, &token.sum);
         }
         Ok(Self { total: (sums.squares - mean).max(0.0), time: time - mean, token: token - mean, both: both - mean })

@@ -127,11 +127,17 @@ pub(super) struct Basis<'a> {
     pub(super) monotone: bool,
 }
 
-/// Measures a sentence at one site; `breakdown` is room to work in.
-pub(super) fn measure(basis: &Basis<'_>, site: usize, sentence: &Recorded, breakdown: &mut Breakdown<f32>) -> Measures {
+/// Measures a sentence at one site; `next` follows it, and `breakdown` is room to work in.
+pub(super) fn measure(
+    basis: &Basis<'_>,
+    site: usize,
+    sentence: &Recorded,
+    next: Option<&Recorded>,
+    breakdown: &mut Breakdown<f32>,
+) -> Measures {
     let Basis { description, ks, .. } = *basis;
     let (split, average, variants) = (&basis.splits[site], &basis.averages[site], &basis.variants[site]);
-    split.split(sentence, breakdown);
+    split.split_before(sentence, next, breakdown);
     let is_additive = split.site().map.is_additive();
     let (query_side, key_side) = (description.streams[split.site().query].side, description.streams[split.site().key].side);
     let (content_queries, content_keys) = (n_content(description, sentence, query_side), n_content(description, sentence, key_side));

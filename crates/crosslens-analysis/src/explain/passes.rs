@@ -486,9 +486,11 @@ impl Splitting<'_> {
                 return Err(ExplainError::Loss { sentence, loss });
             }
             let mut work: Vec<(&Recorded, Vec<Measures>)> = batch.iter().map(|sentence| (sentence, Vec::new())).collect();
-            self.threads.for_each(&mut work, |_, (sentence, measures)| {
+            self.threads.for_each(&mut work, |number, (sentence, measures)| {
                 let mut breakdown = Breakdown::default();
-                *measures = (0..splits.len()).map(|site| measure(&basis, site, sentence, &mut breakdown)).collect();
+                // The states of other sites lie elsewhere: only after the last of them is it the next sentence's turn.
+                let next = |site: usize| batch.get(number + 1).filter(|_| site + 1 == splits.len());
+                *measures = (0..splits.len()).map(|site| measure(&basis, site, sentence, next(site), &mut breakdown)).collect();
             });
             for (sentence, measures) in work {
                 if let Some(site) = measures.iter().position(|measures| !measures.is_finite) {

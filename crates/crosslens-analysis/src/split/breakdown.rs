@@ -1,6 +1,6 @@
 //! The pieces of every score of a sentence.
 
-use crosslens_kernels::{Matrix, MatrixMut, Real, dots, dots_of, vectorised};
+use crosslens_kernels::{Matrix, MatrixMut, Real, dots, dots_of, fetch_for_later, vectorised};
 
 use super::known::Known;
 use super::mapped::{Mapped, Parts, Residuals};
@@ -19,6 +19,9 @@ pub struct SiteSplit<'a, F: Real> {
     vector: Vec<F>,
     scale: F,
 }
+
+/// Rows of queries that are multiplied between two looks ahead: as many as stay in the nearest cache together.
+const ROWS_BETWEEN_REQUESTS: usize = 10;
 
 /// Why a sentence cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,16 +98,28 @@ impl<'a, F: Real> SiteSplit<'a, F> {
 
     /// Splits all scores of a sentence.
     pub fn split(&self, sentence: &Recorded, breakdown: &mut Breakdown<F>) {
+        self.split_before(sentence, None, breakdown);
+    }
+
+    /// The same where the sentence that is split next is known: its states are asked for from memory meanwhile.
+    pub fn split_before(&self, sentence: &Recorded, next: Option<&Recorded>, breakdown: &mut Breakdown<F>) {
         let query = &self.description.streams[self.site.query];
         let tokens = sentence.tokens(query, self.description.words(query.side));
-        self.split_from(0, (&tokens, &sentence.states[self.site.query]), (sentence, &sentence.states[self.site.key]), breakdown);
+        let ahead = next.map_or([&[][..]; 2], |next| self.states_of(next));
+        let [query_states, key_states] = self.states_of(sentence);
+        self.split_from(0, (&tokens, query_states), (sentence, key_states), ahead, breakdown);
+    }
+
+    /// Of its queries and of its keys.
+    fn states_of<'r>(&self, sentence: &'r Recorded) -> [&'r [f32]; 2] {
+        [self.site.query, self.site.key].map(|stream| &sentence.states[stream][..])
     }
 
     /// Splits the scores of one query of a sentence whose states are not those recorded; in the breakdown it is query 0.
     pub fn split_query(&self, sentence: &Recorded, query: usize, query_state: &[f32], key_states: &[f32], breakdown: &mut Breakdown<F>) {
         let stream = &self.description.streams[self.site.query];
         let tokens = sentence.tokens(stream, self.description.words(stream.side));
-        self.split_from(query, (&tokens[query..=query], query_state), (sentence, key_states), breakdown);
+        self.split_from(query, (&tokens[query..=query], query_state), (sentence, key_states), [&[]; 2], breakdown);
     }
 
     fn split_from(
@@ -112,6 +127,7 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         first_query: usize,
         (query_tokens, query_states): (&[Token], &[f32]),
         (sentence, key_states): (&Recorded, &[f32]),
+        ahead: [&[f32]; 2],
         breakdown: &mut Breakdown<F>,
     ) {
         let key = &self.description.streams[self.site.key];
@@ -129,7 +145,7 @@ impl<'a, F: Real> SiteSplit<'a, F> {
             mean.resize(3 * key_tokens.len(), F::ZERO);
             match self.known.as_ref().filter(|known| first_query == 0 && known.covers(query_tokens.len(), key_tokens.len())) {
                 Some(known) => {
-                    self.fill_unknown_terms(known, &queries, &keys, pieces);
+                    self.fill_unknown_terms(known, &queries, &keys, ahead, pieces);
                     self.fill_unknown_mean(known, &keys, mean);
                 }
                 None => {
@@ -149,15 +165,22 @@ impl<'a, F: Real> SiteSplit<'a, F> {
         dots_of(MatrixMut::new(pieces, queries.len(), keys.len()), &queries, &keys, self.scale);
     }
 
-    /// The terms that depend on the sentence in three products, the others from the tables.
-    fn fill_unknown_terms(&self, known: &Known<F>, queries: &Parts<'_, F>, keys: &Parts<'_, F>, pieces: &mut [F]) {
+    /// The terms that depend on the sentence in three products, the others from the tables. The first product is made some rows at a time, and
+    /// between them a piece of the states `ahead` is asked for: all at once would keep the products waiting.
+    fn fill_unknown_terms(&self, known: &Known<F>, queries: &Parts<'_, F>, keys: &Parts<'_, F>, ahead: [&[f32]; 2], pieces: &mut [F]) {
         let (n_queries, n_keys) = (queries.rows.len(), keys.rows.len());
         let width = 3 * n_keys;
         let mut block = |row: usize, column: usize, queries: &[&[F]], keys: &[&[F]]| {
             let result = MatrixMut::strided(&mut pieces[row * width + column..], queries.len(), keys.len(), width);
             dots_of(result, queries, keys, self.scale);
         };
-        block(n_queries, n_keys, &[&queries.input[..], &queries.residual].concat(), &[&keys.input[..], &keys.residual].concat());
+        let (own_queries, own_keys) = ([&queries.input[..], &queries.residual].concat(), [&keys.input[..], &keys.residual].concat());
+        let n_turns = own_queries.len().div_ceil(ROWS_BETWEEN_REQUESTS);
+        let mut ahead = ahead.map(|states| states.chunks(states.len().div_ceil(n_turns.max(1)).max(1)));
+        for (turn, queries) in own_queries.chunks(ROWS_BETWEEN_REQUESTS).enumerate() {
+            block(n_queries + turn * ROWS_BETWEEN_REQUESTS, n_keys, queries, &own_keys);
+            ahead.iter_mut().filter_map(Iterator::next).for_each(fetch_for_later);
+        }
         block(0, 2 * n_keys, &queries.temporal, &keys.residual);
         block(2 * n_queries, 0, &queries.residual, &keys.temporal);
         for (query, row) in pieces.chunks_exact_mut(width).take(n_queries).enumerate() {
