@@ -440,6 +440,25 @@ pub struct Intervals {
     pub position_bias_top: BTreeMap<String, [f64; 2]>,
     /// By rebuilt attention: total variation, divergence, argmax.
     pub rebuilt: BTreeMap<String, [[f64; 2]; 3]>,
+    /// Of the shares by step; absent where they were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_step: Option<StepIntervals>,
+}
+
+/// 95 % intervals of the shares by query step. At a step that few sentences reach, of the resamples that drew one of them; none where no
+/// resample did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepIntervals {
+    /// Resamples that drew a sentence with this step.
+    pub resamples: Vec<usize>,
+    /// By measure, step and piece: low and high.
+    #[serde(flatten)]
+    pub measures: BTreeMap<String, Vec<Vec<[f64; 2]>>>,
+    /// Of the shares of the bias of positions by measure, then step; empty where there is no such bias.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub position_bias: BTreeMap<String, Vec<Vec<[f64; 2]>>>,
+    /// By step, as in [`SharesReport`].
+    pub query_mean: Vec<Vec<[f64; 2]>>,
 }
 
 /// How well the average attention stands for a sentence.

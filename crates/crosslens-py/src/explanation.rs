@@ -41,6 +41,7 @@ impl Under {
             ("held_out", a.held_out == b.held_out),
             ("k", a.k == b.k),
             ("bootstrap", a.bootstrap == b.bootstrap),
+            ("step_intervals", a.bootstrap == 0 || a.step_intervals == b.step_intervals),
             ("seed", a.bootstrap == 0 || a.seed == b.seed),
             ("causal", (a.causal == 0) == (b.causal == 0)),
             ("rerun", a.causal == 0 || a.rerun == b.rerun),

@@ -44,6 +44,7 @@ pub(crate) fn of(given: Option<&Bound<'_, PyDict>>) -> Result<Options, Failure> 
             "held_out" => options.held_out = value.extract().map_err(wrong)?,
             "k" => options.k = value.extract().map_err(wrong)?,
             "bootstrap" => options.bootstrap = value.extract::<u16>().map_err(wrong)?.into(),
+            "step_intervals" => options.step_intervals = value.extract().map_err(wrong)?,
             "seed" => options.seed = value.extract().map_err(wrong)?,
             "causal" => options.causal = value.extract().map_err(wrong)?,
             "rerun" => {

@@ -256,9 +256,6 @@ fn intervals(totals: &SiteTotals, site: &Site) -> Option<Intervals> {
     let biases: Vec<_> = drawn.iter().map(|(shares, _)| biases_at_top(shares, site)).collect();
     let of_bias = |name: &String| interval(&mut biases.iter().map(|biases| biases[name]).collect::<Vec<_>>());
     let position_bias_top = biases[0].keys().map(|name| (name.clone(), of_bias(name))).collect();
-    let columns = |rows: &[Vec<f64>]| -> Vec<[f64; 2]> {
-        (0..rows.first().map_or(0, Vec::len)).map(|column| interval(&mut rows.iter().map(|row| row[column]).collect::<Vec<_>>())).collect()
-    };
     let mut rebuilt = BTreeMap::new();
     for (place, variant) in totals.variants.iter().enumerate() {
         let means: Vec<_> = drawn.iter().map(|(_, closeness)| closeness[place].mean()).collect();
@@ -266,7 +263,40 @@ fn intervals(totals: &SiteTotals, site: &Site) -> Option<Intervals> {
         rebuilt.insert(variant.name.clone(), [of(|c| c.total_variation), of(|c| c.kl), of(|c| c.argmax)]);
     }
     let shares = samples.iter().map(|(name, rows)| (name.clone(), columns(rows))).collect();
-    Some(Intervals { resamples: drawn.len(), shares, position_bias_top, rebuilt })
+    Some(Intervals { resamples: drawn.len(), shares, position_bias_top, rebuilt, by_step: step_intervals(totals, site) })
+}
+
+/// The interval of each column; none without a row.
+fn columns(rows: &[Vec<f64>]) -> Vec<[f64; 2]> {
+    (0..rows.first().map_or(0, Vec::len)).map(|column| interval(&mut rows.iter().map(|row| row[column]).collect::<Vec<_>>())).collect()
+}
+
+/// `None` where they were not asked for.
+fn step_intervals(totals: &SiteTotals, site: &Site) -> Option<StepIntervals> {
+    let resampled = &totals.resampled_by_step;
+    let none = totals.by_step.first().filter(|_| !resampled.is_empty())?.empty();
+    let mut intervals =
+        StepIntervals { resamples: Vec::new(), measures: BTreeMap::new(), position_bias: BTreeMap::new(), query_mean: Vec::new() };
+    for step in 0..totals.by_step.len() {
+        let drawn: Vec<&ShareTally> = resampled.iter().filter_map(|steps| steps.get(step)).filter(|shares| shares.rows() > 0.0).collect();
+        intervals.resamples.push(drawn.len());
+        let by_name = |of: &dyn Fn(&ShareTally) -> BTreeMap<String, Vec<f64>>| {
+            let drawn: Vec<_> = drawn.iter().map(|shares| of(shares)).collect();
+            let interval = |name: String| {
+                let rows: Vec<Vec<f64>> = drawn.iter().map(|shares| shares[&name].clone()).collect();
+                (name, columns(&rows))
+            };
+            of(&none).into_keys().map(interval).collect::<Vec<_>>()
+        };
+        for (name, of_step) in by_name(&|shares| measures(shares).into_iter().collect()) {
+            intervals.measures.entry(name).or_default().push(of_step);
+        }
+        for (name, of_step) in by_name(&|shares| biases(shares, site).into_iter().map(|(name, share)| (name, vec![share])).collect()) {
+            intervals.position_bias.entry(name).or_default().push(of_step);
+        }
+        intervals.query_mean.push(columns(&drawn.iter().map(|shares| shares.query_mean()).collect::<Vec<_>>()));
+    }
+    Some(intervals)
 }
 
 fn counts(sums: &Sums, fit: &Fit<f32>) -> CountsReport {

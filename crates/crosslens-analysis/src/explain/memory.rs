@@ -201,7 +201,8 @@ fn counts(description: &Description, site: &Site, extent: &Extent, options: &Opt
     // A row's shares: at most three K, three measures each, and the centred ones, for nine pieces; room for the variants beside.
     let share = (3 * 3 + 2) * (N_TERMS + 1) * 8;
     let variants = (9 + options.subsets.len()) * 2 * 4 * 8;
-    (query.steps + query.batch) * share + options.bootstrap * (share + variants)
+    let resampled_steps = if options.step_intervals { query.steps } else { 0 };
+    (query.steps + query.batch) * share + options.bootstrap * ((1 + resampled_steps) * share + variants)
 }
 
 /// Attention, terms and what they bring of the sentences shown, as if each were the longest; never more than is kept.

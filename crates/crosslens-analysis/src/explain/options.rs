@@ -19,6 +19,8 @@ pub struct Options {
     pub k: usize,
     /// Resamples for intervals; 0 for none.
     pub bootstrap: usize,
+    /// Whether the shares by step have intervals too: as many sums again for every step and resample.
+    pub step_intervals: bool,
     /// Draws the resamples.
     pub seed: u64,
     /// Sentences the causal checks run on; 0 for no check.
@@ -67,6 +69,7 @@ impl Default for Options {
             held_out: false,
             k: 1,
             bootstrap: 0,
+            step_intervals: false,
             seed: 0,
             causal: 1000,
             rerun: Rerun::Recorded,

@@ -361,6 +361,9 @@ pub(super) struct SiteTotals {
     pub(super) attention_error: Option<f64>,
     /// By resample: shares, and closeness by variant.
     pub(super) resampled: Vec<(ShareTally, Vec<ClosenessTally>)>,
+    /// By resample, then query step; empty where that is not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) resampled_by_step: Vec<Vec<ShareTally>>,
 }
 
 /// What the second pass over sentences comes to: the shares of every site, before they are made ratios.
@@ -426,6 +429,7 @@ impl SecondTotals {
                 (no_shares(&description.sites[site], options), vec![ClosenessTally::default(); variants.len()]);
                 options.bootstrap
             ],
+            resampled_by_step: vec![Vec::new(); if options.step_intervals { options.bootstrap } else { 0 }],
         });
         Self {
             sites: sites.collect(),
@@ -597,12 +601,10 @@ impl SiteTotals {
             sentence.iter().for_each(|sentence| shares.add(sentence, weight));
             closeness.iter_mut().zip(&measures.closeness).for_each(|(sum, tallies)| sum.add(&tallies[0], weight));
         }
-        for (step, tally) in measures.shares.into_iter().enumerate() {
-            match self.by_step.get_mut(step) {
-                Some(sum) => sum.add(&tally, 1.0),
-                None => self.by_step.push(tally),
-            }
+        for (steps, &weight) in self.resampled_by_step.iter_mut().zip(weights) {
+            add_steps(steps, &measures.shares, weight);
         }
+        add_steps(&mut self.by_step, &measures.shares, 1.0);
         for (sums, tallies) in self.closeness.iter_mut().zip(&measures.closeness) {
             sums.iter_mut().zip(tallies).for_each(|(sum, tally)| sum.add(tally, 1.0));
         }
@@ -616,6 +618,18 @@ impl SiteTotals {
         self.highest = self.highest.max(measures.highest);
         if let Some(error) = measures.attention_error {
             self.attention_error = Some(self.attention_error.unwrap_or(0.0).max(error));
+        }
+    }
+}
+
+/// Adds `weight` times the tallies of some steps, the first of them first.
+pub(super) fn add_steps(sums: &mut Vec<ShareTally>, steps: &[ShareTally], weight: f64) {
+    for (step, tally) in steps.iter().enumerate() {
+        if sums.len() == step {
+            sums.push(tally.empty());
+        }
+        if weight != 0.0 {
+            sums[step].add(tally, weight);
         }
     }
 }

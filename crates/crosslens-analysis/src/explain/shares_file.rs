@@ -82,9 +82,10 @@ struct Header {
 
 impl Header {
     fn new(description: &Description, given: &[Sums], options: &Options, own: &[Sums]) -> Self {
-        let Options { estimator, shrinkage, k, bootstrap, seed, subsets, .. } = options;
+        let Options { estimator, shrinkage, k, bootstrap, step_intervals, seed, subsets, .. } = options;
         let subsets: Vec<String> = subsets.iter().map(ToString::to_string).collect();
-        let seed = if *bootstrap > 0 { format!(", seed {seed}") } else { String::new() };
+        let by_step = if *step_intervals { ", by step too" } else { "" };
+        let seed = if *bootstrap > 0 { format!("{by_step}, seed {seed}") } else { String::new() };
         Self {
             schema: SCHEMA.to_owned(),
             model_hash: description.model_hash.clone(),

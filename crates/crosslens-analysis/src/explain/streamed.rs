@@ -4,7 +4,7 @@ use crosslens_kernels::Threads;
 use serde::{Deserialize, Serialize};
 
 use super::conclude::conclude;
-use super::passes::{Batch, Fitted, Splitting, check_given, first_pass, no_shares};
+use super::passes::{Batch, Fitted, Splitting, add_steps, check_given, first_pass, no_shares};
 use super::seen::Seen;
 use super::{ExplainError, Explained, FirstTotals, Options, SecondTotals};
 use crate::geometry::Residual;
@@ -292,6 +292,8 @@ impl super::passes::SiteTotals {
             && self.by_step.iter().zip(&other.by_step).all(like)
             && self.resampled.len() == other.resampled.len()
             && self.resampled.iter().zip(&other.resampled).all(|(own, other)| own.0.is_like(&other.0) && own.1.len() == other.1.len())
+            && self.resampled_by_step.len() == other.resampled_by_step.len()
+            && self.resampled_by_step.iter().zip(&other.resampled_by_step).all(|(own, other)| own.iter().zip(other).all(like))
     }
 
     /// Whether it counts what a site with its variants counts; `none` are its shares before any row.
@@ -302,14 +304,14 @@ impl super::passes::SiteTotals {
             && self.resampled.len() == options.bootstrap
             && self.by_step.iter().all(is_whole)
             && self.resampled.iter().all(|(shares, closeness)| is_whole(shares) && closeness.len() == n)
+            && self.resampled_by_step.len() == if options.step_intervals { options.bootstrap } else { 0 }
+            && self.resampled_by_step.iter().all(|steps| steps.len() == self.by_step.len() && steps.iter().all(is_whole))
     }
 
     fn merge(&mut self, other: &Self) {
-        for (step, tally) in other.by_step.iter().enumerate() {
-            match self.by_step.get_mut(step) {
-                Some(own) => own.add(tally, 1.0),
-                None => self.by_step.push(tally.clone()),
-            }
+        add_steps(&mut self.by_step, &other.by_step, 1.0);
+        for (own, other) in self.resampled_by_step.iter_mut().zip(&other.resampled_by_step) {
+            add_steps(own, other, 1.0);
         }
         for (own, other) in self.closeness.iter_mut().zip(&other.closeness) {
             own.iter_mut().zip(other).for_each(|(own, other)| own.add(other, 1.0));

@@ -59,6 +59,11 @@ impl ShareTally {
         Self { n_pieces, ks: ks.to_vec(), sums: vec![0.0; len] }
     }
 
+    /// One that counts the same things and has no row yet.
+    pub(crate) fn empty(&self) -> Self {
+        Self::new(self.n_pieces, &self.ks)
+    }
+
     /// Whether another one, perhaps read from elsewhere, counts the same things.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (self.n_pieces, &self.ks, self.sums.len()) == (other.n_pieces, &other.ks, other.sums.len())

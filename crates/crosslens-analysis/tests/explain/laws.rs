@@ -116,7 +116,14 @@ fn comparable(report: &Report) -> Value {
 }
 
 fn everything() -> Options {
-    Options { estimator: Estimator::Joint, bootstrap: 7, rank: Some(Rank::Entropy), n_threads: 1, ..Options::default() }
+    Options {
+        estimator: Estimator::Joint,
+        bootstrap: 7,
+        step_intervals: true,
+        rank: Some(Rank::Entropy),
+        n_threads: 1,
+        ..Options::default()
+    }
 }
 
 /// An orthogonal matrix of [`D`] dimensions: a product of reflections.
@@ -316,13 +323,23 @@ proptest! {
     fn intervals_hold_the_estimate_and_can_be_repeated(plan in plans()) {
         prop_assume!(plan.lengths.start > 1);
         let planted = Planted::of(&Plan { n_sentences: 60, ..plan }, every_map(plan.seed));
-        let options = Options { bootstrap: 200, n_threads: 1, ..Options::default() };
+        let options = Options { bootstrap: 200, step_intervals: true, n_threads: 1, ..Options::default() };
         let report = planted.explain(&options).report;
         prop_assert_eq!(&report, &planted.explain(&options).report);
         for (number, site) in report.sites.iter().enumerate() {
             let intervals = site.intervals.as_ref().expect("they were asked for");
             for (share, [low, high]) in centred(&report, number).iter().zip(&intervals.shares["centred"]) {
                 prop_assert!(low - 1e-9 <= *share && *share <= high + 1e-9, "{}: {share} in {low}..{high}", site.map);
+            }
+            let (by_step, of_steps) = (site.by_step.as_ref().expect("the terms add up"), intervals.by_step.as_ref().expect("asked for"));
+            for (name, steps) in &by_step.measures {
+                for (step, (shares, between)) in steps.iter().zip(&of_steps.measures[name]).enumerate() {
+                    prop_assert_eq!(shares.len(), between.len());
+                    // A step that one sentence has is drawn or not, but always the same.
+                    for (share, [low, high]) in shares.iter().zip(between).filter(|_| by_step.rows[step] >= 20.0) {
+                        prop_assert!(low - 1e-9 <= *share && *share <= high + 1e-9, "{} {name} {step}: {share} in {low}..{high}", site.map);
+                    }
+                }
             }
             for (name, [tv, _, argmax]) in &intervals.rebuilt {
                 let rebuilt = &site.rebuilt[name];
@@ -485,12 +502,50 @@ fn a_model_runs_no_more_than_each_pass_needs() {
 fn fewer_sentences_give_wider_intervals() {
     let width = |n_sentences: usize| {
         let planted = Planted::of(&Plan { n_sentences, ..Plan::default() }, vec![dot()]);
-        let report = planted.explain(&Options { bootstrap: 200, ..Options::default() }).report;
+        let report = planted.explain(&Options { bootstrap: 200, step_intervals: true, ..Options::default() }).report;
         let intervals = report.sites[0].intervals.clone().expect("they were asked for");
-        intervals.shares["centred"].iter().map(|[low, high]| high - low).sum::<f64>()
+        let width = |between: &[[f64; 2]]| between.iter().map(|[low, high]| high - low).sum::<f64>();
+        [width(&intervals.shares["centred"]), width(&intervals.by_step.expect("so were these").measures["centred"][0])]
     };
-    let (few, many) = (width(40), width(640));
-    assert!(few > 2.5 * many && few < 6.5 * many, "{few} {many}");
+    for (few, many) in width(40).into_iter().zip(width(640)) {
+        assert!(few > 2.5 * many && few < 6.5 * many, "{few} {many}");
+    }
+}
+
+/// Where every sentence has one query, all of a head is its first step.
+#[test]
+fn the_intervals_of_the_only_step_are_those_of_the_head() {
+    let mut planted = Planted::of(&Plan::default(), every_map(3));
+    for sentence in &mut planted.sentences {
+        let d = sentence.states[0].len() / sentence.fed.len();
+        sentence.states[0].truncate(d);
+        sentence.fed.truncate(1);
+        sentence.predicted.truncate(1);
+        sentence.target.iter_mut().for_each(|target| target.truncate(1));
+        sentence.attention.clear();
+    }
+    let report = planted.explain(&Options { bootstrap: 20, step_intervals: true, ..Options::default() }).report;
+    for site in &report.sites {
+        let intervals = site.intervals.as_ref().expect("they were asked for");
+        let by_step = intervals.by_step.as_ref().expect("so were these");
+        assert_eq!(by_step.resamples, [20]);
+        for (name, steps) in &by_step.measures {
+            assert_eq!(steps[..], [intervals.shares[name].clone()], "{} {name}", site.map);
+        }
+        assert_eq!(by_step.query_mean[..], [intervals.shares["query_mean"].clone()]);
+        for (name, steps) in &by_step.position_bias {
+            let of_head = if name == "centred" { intervals.shares["position_bias"][0] } else { intervals.position_bias_top[name] };
+            assert_eq!(steps[..], [vec![of_head]], "{} {name}", site.map);
+        }
+    }
+    assert!(
+        planted
+            .explain(&Options { bootstrap: 3, ..Options::default() })
+            .report
+            .sites
+            .iter()
+            .all(|site| { site.intervals.as_ref().is_some_and(|intervals| intervals.by_step.is_none()) })
+    );
 }
 
 /// Two sentences of one target step: the query is +1 after word 1 and −1 after word 2, so μ_q = 0 and χ_q = ±1; the keys are 1 and 3 at

@@ -16,7 +16,7 @@ fn planted() -> Planted {
 }
 
 fn options() -> Options {
-    Options { bootstrap: 5, samples: 2, keep_totals: true, ..Options::default() }
+    Options { bootstrap: 5, step_intervals: true, samples: 2, keep_totals: true, ..Options::default() }
 }
 
 /// Both passes over parts of the corpus, each part carried over as text and bytes, as between machines.

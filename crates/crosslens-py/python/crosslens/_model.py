@@ -76,6 +76,7 @@ class Model:
         held_out: bool = False,
         k: int = 1,
         bootstrap: int = 0,
+        step_intervals: bool = True,
         causal: int = 1000,
         rerun: Literal["recorded", "live", "free"] = "recorded",
         samples: int = 8,
@@ -90,8 +91,9 @@ class Model:
         These are `src` (with `tgt`, or else what the model writes by itself), the lines of `corpus`, or the model's own: a run draws
         `n_sentences` fresh ones of its task, 1000 unless given, a recording has its own; of any other the first `n_sentences` are taken, all
         unless given. `components` are sums to fit from (`Model.fit`) instead of those of the sentences explained. The options are those of
-        `crosslens explain`; `causal` sentences are run again with attention changed, and attention is rebuilt from each `subset` of the
-        pieces of scores, such as `"tt,ti"`. One sentence alone, of a model that has no task, shows attention and scores, but not what they
+        `crosslens explain`; `bootstrap` resamples give 95 % intervals, of shares by step too unless `step_intervals` is off; `causal`
+        sentences are run again with attention changed, and attention is rebuilt from each `subset` of the pieces of scores, such as
+        `"tt,ti"`. One sentence alone, of a model that has no task, shows attention and scores, but not what they
         are made of: a warning in the report says so.
         """
         n_sentences, seed = whole_or_none("n_sentences", n_sentences), whole("seed", seed)
@@ -101,6 +103,7 @@ class Model:
             "held_out": held_out,
             "k": k,
             "bootstrap": bootstrap,
+            "step_intervals": step_intervals,
             "seed": seed,
             "causal": causal,
             "rerun": rerun,
@@ -137,6 +140,7 @@ class Model:
             n_sentences=n_sentences,
             held_out=True,
             bootstrap=bootstrap,
+            step_intervals=False,
             causal=causal,
             seed=seed,
             n_threads=n_threads,

@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     /// How many of the highest scores.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     k: u16,
-    /// Resamples for 95 % intervals of every share.
+    /// Resamples for 95 % intervals of every share, by step too.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     bootstrap: u16,
     /// Show beside them what untrained weights of the same shape give.
@@ -381,6 +381,7 @@ fn options(arguments: &Arguments) -> Options {
         held_out: arguments.held_out,
         k: arguments.k.into(),
         bootstrap: arguments.bootstrap.into(),
+        step_intervals: true,
         seed: arguments.seed,
         causal: arguments.causal.unwrap_or(1000),
         rerun: if arguments.live {
