@@ -7,7 +7,6 @@ use crate::{Matrix, MatrixMut, Real};
 
 /// `result[i, j] = scale · (left row i · right row j)`: all scores between queries and keys, neither side packed.
 pub fn dots<F: Real>(result: MatrixMut<'_, F>, left: Matrix<'_, F>, right: Matrix<'_, F>, scale: F) {
-    assert!(left.has_contiguous_rows() && right.has_contiguous_rows(), "dot products need contiguous rows");
     F::dots(result, Rows::Matrix(left), Rows::Matrix(right), scale);
 }
 
@@ -25,8 +24,7 @@ pub fn dots_of<F: Real>(result: MatrixMut<'_, F>, left: &[&[F]], right: &[&[F]],
 
 /// Both of the above, for either kind of numbers compiled once, here: the many sizes of blocks take a compiler ten seconds.
 pub(crate) fn dots_between<F: Real>(mut result: MatrixMut<'_, F>, left: Rows<'_, F>, right: Rows<'_, F>, scale: F) {
-    assert_eq!((left.len(), right.len()), (result.rows(), result.columns()), "shape of dot products");
-    pulp::Arch::new().dispatch(Dots { result: &mut result, left, right, scale });
+    pulp::Arch::new().dispatch(Dots::new(&mut result, left, right, scale));
 }
 
 /// Rows to be multiplied.
@@ -46,29 +44,72 @@ impl<'a, F: Real> Rows<'a, F> {
         }
     }
 
-    #[inline(always)]
-    fn get(&self, row: usize) -> &'a [F] {
+    /// Whether all are so long, each of them in one piece.
+    fn are_wide(&self, width: usize) -> bool {
         match self {
-            Self::Matrix(matrix) => matrix.row(row),
-            Self::Listed(rows) => rows[row],
+            Self::Matrix(matrix) => matrix.rows() == 0 || matrix.has_contiguous_rows() && matrix.columns() == width,
+            Self::Listed(rows) => rows.iter().all(|row| row.len() == width),
         }
+    }
+
+    /// How long the first is.
+    fn width(&self) -> Option<usize> {
+        match self {
+            Self::Matrix(matrix) => (matrix.rows() > 0).then(|| matrix.columns()),
+            Self::Listed(rows) => rows.first().map(|row| row.len()),
+        }
+    }
+
+    /// Where some rows begin.
+    ///
+    /// # Safety
+    /// There must be `row + N` of them.
+    #[inline(always)]
+    unsafe fn begin<const N: usize>(&self, row: usize) -> [*const F; N] {
+        let mut begin = [std::ptr::null(); N];
+        match self {
+            Self::Matrix(matrix) => {
+                let (first, stride, _) = matrix.parts();
+                // SAFETY: the row is there, and a matrix lies in its slice.
+                begin.iter_mut().enumerate().for_each(|(number, begin)| *begin = unsafe { first.add((row + number) * stride) });
+            }
+            Self::Listed(rows) => {
+                // SAFETY: the caller's promise.
+                let rows = unsafe { rows.get_unchecked(row..row + N) };
+                begin.iter_mut().zip(rows).for_each(|(begin, row)| *begin = row.as_ptr());
+            }
+        }
+        begin
     }
 }
 
-struct Dots<'m, 'd, 'r, F: Real> {
+/// Every bound is looked at when this is made, and none for each of the many small blocks.
+struct Dots<'m, 'd, F: Real> {
+    /// `[left, right]`.
     result: &'m mut MatrixMut<'d, F>,
-    left: Rows<'r, F>,
-    right: Rows<'r, F>,
+    left: Rows<'m, F>,
+    right: Rows<'m, F>,
+    /// Of all rows.
+    width: usize,
     scale: F,
 }
 
-impl<F: Real> WithSimd for Dots<'_, '_, '_, F> {
+impl<'m, 'd, F: Real> Dots<'m, 'd, F> {
+    /// Panics unless the shapes fit.
+    fn new(result: &'m mut MatrixMut<'d, F>, left: Rows<'m, F>, right: Rows<'m, F>, scale: F) -> Self {
+        let width = left.width().or(right.width()).unwrap_or(0);
+        assert!(left.are_wide(width) && right.are_wide(width), "contiguous rows of one width");
+        assert_eq!((left.len(), right.len()), (result.rows(), result.columns()), "shape of dot products");
+        Self { result, left, right, width, scale }
+    }
+}
+
+impl<F: Real> WithSimd for Dots<'_, '_, F> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { result, left, right, scale } = self;
-        let (n_queries, n_keys) = (result.rows(), result.columns());
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (n_queries, n_keys) = (self.left.len(), self.right.len());
         let (most_queries, most_keys) = together::<F, S>();
         let (mut near, mut query) = (evenly(n_queries, most_queries), 0);
         while query < n_queries {
@@ -80,11 +121,11 @@ impl<F: Real> WithSimd for Dots<'_, '_, '_, F> {
                 for n_queries in groups {
                     let at = (from, key);
                     match n_together {
-                        1 => dot_queries::<F, S, 1>(simd, result, at, n_queries, &left, &right, scale),
-                        2 => dot_queries::<F, S, 2>(simd, result, at, n_queries, &left, &right, scale),
-                        3 => dot_queries::<F, S, 3>(simd, result, at, n_queries, &left, &right, scale),
-                        4 if most_keys > 3 => dot_queries::<F, S, 4>(simd, result, at, n_queries, &left, &right, scale),
-                        _ if most_keys > 3 => dot_queries::<F, S, 5>(simd, result, at, n_queries, &left, &right, scale),
+                        1 => self.queries::<S, 1>(simd, at, n_queries),
+                        2 => self.queries::<S, 2>(simd, at, n_queries),
+                        3 => self.queries::<S, 3>(simd, at, n_queries),
+                        4 if most_keys > 3 => self.queries::<S, 4>(simd, at, n_queries),
+                        _ if most_keys > 3 => self.queries::<S, 5>(simd, at, n_queries),
                         _ => unreachable!("groups have at most three keys"),
                     }
                     from += n_queries;
@@ -111,46 +152,32 @@ fn evenly(n: usize, most: usize) -> impl Iterator<Item = usize> {
     (0..n_groups).map(move |group| size + usize::from(group < n_larger))
 }
 
-/// Scores of a group of queries with `K` keys, written from `at` on.
-#[inline(always)]
-fn dot_queries<F: Real, S: Simd, const K: usize>(
-    simd: S,
-    result: &mut MatrixMut<'_, F>,
-    at: (usize, usize),
-    n_queries: usize,
-    left: &Rows<'_, F>,
-    right: &Rows<'_, F>,
-    scale: F,
-) {
-    match n_queries {
-        0 => {}
-        1 => dot_block::<F, S, 1, K>(simd, result, at, left, right, scale),
-        2 => dot_block::<F, S, 2, K>(simd, result, at, left, right, scale),
-        3 => dot_block::<F, S, 3, K>(simd, result, at, left, right, scale),
-        4 => dot_block::<F, S, 4, K>(simd, result, at, left, right, scale),
-        _ if together::<F, S>().0 > 4 => dot_block::<F, S, 5, K>(simd, result, at, left, right, scale),
-        _ => unreachable!("groups have at most four queries"),
+impl<F: Real> Dots<'_, '_, F> {
+    /// Scores of a group of queries with `K` keys, written from `at` on.
+    #[inline(always)]
+    fn queries<S: Simd, const K: usize>(&mut self, simd: S, at: (usize, usize), n_queries: usize) {
+        match n_queries {
+            0 => {}
+            1 => self.block::<S, 1, K>(simd, at),
+            2 => self.block::<S, 2, K>(simd, at),
+            3 => self.block::<S, 3, K>(simd, at),
+            4 => self.block::<S, 4, K>(simd, at),
+            _ if together::<F, S>().0 > 4 => self.block::<S, 5, K>(simd, at),
+            _ => unreachable!("groups have at most four queries"),
+        }
     }
-}
 
-/// Scores of `Q` queries with `K` keys, written from `(query, key)` on.
-#[inline(always)]
-fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
-    simd: S,
-    result: &mut MatrixMut<'_, F>,
-    (query, key): (usize, usize),
-    left: &Rows<'_, F>,
-    right: &Rows<'_, F>,
-    scale: F,
-) {
-    // Loops, because `array::from_fn` is not inlined here, and that was felt.
-    let (mut queries, mut keys) = ([&[][..]; Q], [&[][..]; K]);
-    queries.iter_mut().enumerate().for_each(|(row, place)| *place = left.get(query + row));
-    keys.iter_mut().enumerate().for_each(|(row, place)| *place = right.get(key + row));
-    let sums = dot_rows::<F, S, Q, K>(simd, queries, keys);
-    for (row, sums) in sums.into_iter().enumerate() {
-        for (result, sum) in result.row_mut(query + row)[key..key + K].iter_mut().zip(sums) {
-            *result = sum * scale;
+    /// Scores of `Q` queries with `K` keys, written from `(query, key)` on.
+    #[inline(always)]
+    fn block<S: Simd, const Q: usize, const K: usize>(&mut self, simd: S, (query, key): (usize, usize)) {
+        // SAFETY: blocks lie within the rows there are, and `new` found all of them to be of this width.
+        let sums = unsafe { dot_rows::<F, S, Q, K>(simd, &self.left.begin(query), &self.right.begin(key), self.width) };
+        let (result, result_row) = self.result.parts_mut();
+        for (row, sums) in sums.into_iter().enumerate() {
+            for (column, sum) in sums.into_iter().enumerate() {
+                // SAFETY: the result has as many rows and columns as there are queries and keys, which `new` asserts.
+                unsafe { *result.add((query + row) * result_row + key + column) = sum * self.scale };
+            }
         }
     }
 }
@@ -158,22 +185,28 @@ fn dot_block<F: Real, S: Simd, const Q: usize, const K: usize>(
 /// Dot products of `Q` rows with `K` others; each is summed in the same order whatever `Q` and `K` are.
 ///
 /// The others wait in registers while the rows pass by one after the other: the other way round the sums do not fit beside them.
+///
+/// # Safety
+/// At all pointers `width` numbers must be readable.
 #[inline(always)]
-fn dot_rows<F: Real, S: Simd, const Q: usize, const K: usize>(simd: S, left: [&[F]; Q], right: [&[F]; K]) -> [[F; K]; Q] {
+unsafe fn dot_rows<F: Real, S: Simd, const Q: usize, const K: usize>(
+    simd: S,
+    left: &[*const F; Q],
+    right: &[*const F; K],
+    width: usize,
+) -> [[F; K]; Q] {
     let lanes = size_of::<F::Lanes<S>>() / size_of::<F>();
-    let width = left[0].len();
     let whole = width - width % lanes;
-    assert!(left.iter().chain(&right).all(|row| row.len() == width), "rows of one width");
     let mut sums = [[F::splat(simd, F::ZERO); K]; Q];
     for from in (0..whole).step_by(lanes) {
         // SAFETY: `from + lanes ≤ whole ≤ width`, the length of every row.
         unsafe {
             let mut factors = [F::splat(simd, F::ZERO); K];
-            for (factor, row) in factors.iter_mut().zip(&right) {
-                *factor = row.as_ptr().add(from).cast::<F::Lanes<S>>().read_unaligned();
+            for (factor, row) in factors.iter_mut().zip(right) {
+                *factor = row.add(from).cast::<F::Lanes<S>>().read_unaligned();
             }
-            for (sums, row) in sums.iter_mut().zip(&left) {
-                let other = row.as_ptr().add(from).cast::<F::Lanes<S>>().read_unaligned();
+            for (sums, row) in sums.iter_mut().zip(left) {
+                let other = row.add(from).cast::<F::Lanes<S>>().read_unaligned();
                 for (sum, &factor) in sums.iter_mut().zip(&factors) {
                     *sum = F::multiply_add(simd, other, factor, *sum);
                 }
@@ -188,10 +221,11 @@ fn dot_rows<F: Real, S: Simd, const Q: usize, const K: usize>(simd: S, left: [&[
     }
     // Apart, so that the sums above stay in their registers.
     if whole < width {
-        for (totals, left) in totals.iter_mut().zip(&left) {
-            for (total, right) in totals.iter_mut().zip(&right) {
-                for (a, b) in left[whole..].iter().zip(&right[whole..]) {
-                    *total += *a * *b;
+        for (totals, left) in totals.iter_mut().zip(left) {
+            for (total, right) in totals.iter_mut().zip(right) {
+                for place in whole..width {
+                    // SAFETY: `place < width`.
+                    *total += unsafe { *left.add(place) * *right.add(place) };
                 }
             }
         }
@@ -285,7 +319,7 @@ mod tests {
     fn dots_on<F: Real, S: Simd>(simd: S, left: Matrix<'_, F>, right: Matrix<'_, F>) -> Vec<F> {
         let mut result = vec![F::ZERO; left.rows() * right.rows()];
         let matrix = &mut MatrixMut::new(&mut result, left.rows(), right.rows());
-        Dots { result: matrix, left: Rows::Matrix(left), right: Rows::Matrix(right), scale: F::of(0.5) }.with_simd(simd);
+        Dots::new(matrix, Rows::Matrix(left), Rows::Matrix(right), F::of(0.5)).with_simd(simd);
         result
     }
 
@@ -336,6 +370,25 @@ mod tests {
             let expected: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
             prop_assert!((squared_norm(&values) - expected).abs() < 1e-12 * (1.0 + expected));
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "contiguous rows of one width")]
+    fn rows_of_another_width_are_refused() {
+        dots_of(MatrixMut::new(&mut [0.0; 2], 1, 2), &[&[1.0, 2.0]], &[&[3.0, 4.0], &[5.0]], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "contiguous rows of one width")]
+    fn rows_that_are_no_rows_are_refused() {
+        let values = [1.0; 6];
+        dots(MatrixMut::new(&mut [0.0; 9], 3, 3), Matrix::new(&values, 2, 3).transposed(), Matrix::new(&values, 3, 2), 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "shape of dot products")]
+    fn a_result_of_another_shape_is_refused() {
+        dots(MatrixMut::new(&mut [0.0; 9], 3, 3), Matrix::new(&[1.0; 6], 2, 3), Matrix::new(&[1.0; 9], 3, 3), 1.0);
     }
 
     /// Column sums of [[1, 2], [3, 4]] on top of [10, 20]: 10+1+3, 20+2+4.
