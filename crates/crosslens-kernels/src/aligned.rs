@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use crate::Real;
 
 /// Bytes of a line of the cache, and of the widest register.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Numbers whose first begins a line of the cache, so that registers are filled from one line each, not from two: rows for [`dots_of`].
 ///

@@ -2,7 +2,8 @@
 //!
 //! The inner tile keeps `R × 2` registers of the result while it walks along the shared dimension; the right side is read in panels of two
 //! registers' width, packed once and reused (the recurrent weights serve every step and every shard). Each element of the result is one
-//! chain of multiply-adds along the shared dimension, in order, so it depends on its row and column alone.
+//! chain of multiply-adds along the shared dimension, in order, so it depends on its row and column alone. While the first tiles of a panel
+//! run, the next panel is brought into the second cache: weights of a large model come from further away than the processor guesses ahead.
 //!
 //! Why not a matrix-product crate: those pack both sides on every call, which for the few rows of one recurrent step costs a third of the
 //! time, and choose their kernel by size, so that a row's bits depend on the rows beside it.
@@ -10,6 +11,8 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::aligned::LINE;
+use crate::rows::fetch_address;
 use crate::{Aligned, Matrix, MatrixMut, Real};
 
 /// Most rows of the result that one tile holds.
@@ -196,9 +199,14 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
         let (result, result_row) = result.parts_mut();
         let tiles = tiles(n_rows);
         let panels = right.first();
+        let line = LINE / size_of::<F>();
         for column in (0..n_columns).step_by(width) {
-            for (row, height) in tiles.clone() {
+            for (number, (row, height)) in tiles.clone().enumerate() {
+                // A panel has as many lines for each step as `width` fills: that many tiles ask for one of them at every step.
+                let asks = number * line < width && column + width < n_columns;
                 let tile = Tile {
+                    ahead: panels.wrapping_add((column + width + number * line) * depth),
+                    ahead_step: if asks { line } else { 0 },
                     depth,
                     // SAFETY: `row < n_rows`, and every element of `left` was checked to lie in its slice when the matrix was made.
                     left: unsafe { left.add(row * left_row) },
@@ -251,6 +259,8 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
             }
             for column in (0..n_columns).step_by(width) {
                 let tile = Tile {
+                    ahead: panels,
+                    ahead_step: 0,
                     depth,
                     left: strip.as_ptr(),
                     left_row: 1,
@@ -297,6 +307,8 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
             for (row, height) in tiles(n_rows) {
                 for column in (0..whole).step_by(width) {
                     let tile = Tile {
+                        ahead: right_data,
+                        ahead_step: 0,
                         depth,
                         // SAFETY: as in `PackedProduct`.
                         left: unsafe { left_data.add(row * left_row) },
@@ -353,6 +365,9 @@ fn nothing_to_add<F: Real>(result: &mut MatrixMut<'_, F>, write: Write) {
 /// One block of the result: up to [`TILE_ROWS`] rows, two registers wide.
 #[derive(Clone, Copy)]
 struct Tile<F> {
+    /// What is read after this tile, asked for on the way: a line at every step, or the same again and again where nothing is.
+    ahead: *const F,
+    ahead_step: usize,
     depth: usize,
     left: *const F,
     left_row: usize,
@@ -390,8 +405,10 @@ impl<F: Real> Tile<F> {
     unsafe fn rows<S: Simd, const R: usize>(self, simd: S) {
         let half = lanes::<F, S>();
         let mut sums = [[F::splat(simd, F::ZERO); 2]; R];
-        let (mut left, mut right) = (self.left, self.right);
+        let (mut left, mut right, mut ahead) = (self.left, self.right, self.ahead);
         for _ in 0..self.depth {
+            fetch_address(ahead);
+            ahead = ahead.wrapping_add(self.ahead_step);
             // SAFETY: step `p` reads row `p` of the right side and column `p` of the left, both promised by the caller.
             unsafe {
                 let first = right.cast::<F::Lanes<S>>().read_unaligned();

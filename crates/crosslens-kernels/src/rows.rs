@@ -286,15 +286,21 @@ pub fn fetch_ahead<T>(values: &[T]) {
 
 /// The same for memory that is read only after other work, which must not lose its own from the nearest cache: brought into the next.
 pub fn fetch_for_later<T>(values: &[T]) {
-    #[cfg(target_arch = "x86_64")]
     for place in (0..values.len()).step_by((64 / size_of::<T>().max(1)).max(1)) {
-        // SAFETY: as in `fetch_line`.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(values.as_ptr().wrapping_add(place).cast());
-        };
+        fetch_address(values.as_ptr().wrapping_add(place));
     }
+}
+
+/// As [`fetch_for_later`], for the line of the cache at an address, whatever that is.
+#[inline(always)]
+pub(crate) fn fetch_address<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `fetch_line`.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
+    };
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = values;
+    let _ = address;
 }
 
 /// As [`fetch_ahead`], for the line of the cache at a place among some values. Beyond their end nothing comes of it: loops need not look.

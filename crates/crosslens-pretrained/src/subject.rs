@@ -11,7 +11,7 @@ use crosslens_kernels::{Threads, log_sum_exp};
 
 use crate::PretrainedError;
 use crate::decode::rules;
-use crate::layers::{At, Attention, Linear, Need, Spans, Unwatched, Watch};
+use crate::layers::{At, Attention, Linear, Need, Spans, Unwatched, Watch, evenly};
 use crate::model::Model;
 use crate::senses::Source;
 use crate::stack::Memory;
@@ -255,8 +255,7 @@ impl Subject {
     fn answers(&self, states: &[f32], pairs: &[Pair]) -> Vec<Answer> {
         let (d, n_words) = (self.model.readout.table.d(), self.model.readout.table.rows());
         let n_rows = states.len() / d;
-        // About as many each time: all words are read for the rows at hand.
-        let together = n_rows.div_ceil(n_rows.div_ceil(logit_rows(n_words)).max(1)).max(1);
+        let together = evenly(n_rows, logit_rows(n_words));
         let mut targets = pairs.iter().flat_map(|pair| &pair.target);
         let mut steps = Vec::with_capacity(n_rows);
         for states in states.chunks(together * d) {

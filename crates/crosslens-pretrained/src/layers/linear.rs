@@ -106,8 +106,7 @@ impl Linear {
     pub(crate) fn apply(&self, rows: &[f32], result: &mut Vec<f32>) {
         let n_rows = rows.len() / self.d_in;
         result.resize(n_rows * self.d_out, 0.0);
-        // About as many each time: a few rows at the end would read all weights for themselves.
-        let n_near = n_rows.div_ceil(n_rows.div_ceil(NEAR_ROWS).max(1)).max(1);
+        let n_near = evenly(n_rows, NEAR_ROWS);
         let near = rows.chunks(n_near * self.d_in).zip(result.chunks_mut(n_near * self.d_out));
         for (rows, result) in near {
             let n_rows = rows.len() / self.d_in;
@@ -118,11 +117,17 @@ impl Linear {
                 product(MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()), block, write);
                 write = Write::Add;
             }
-        }
-        if let Some(bias) = &self.bias {
-            result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));
+            if let Some(bias) = &self.bias {
+                result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));
+            }
         }
     }
+}
+
+/// How many rows to take at a time, at most `most`, so that it is about as many each time: a few at the end would read all weights for
+/// themselves.
+pub(crate) fn evenly(n_rows: usize, most: usize) -> usize {
+    n_rows.div_ceil(n_rows.div_ceil(most).max(1)).max(1)
 }
 
 /// Logits of all words: a table read as a matrix, packed in slices.
