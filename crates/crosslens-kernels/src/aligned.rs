@@ -34,6 +34,11 @@ impl<F: Real> Aligned<F> {
         Self { values, from, len }
     }
 
+    /// Numbers it has room for, those before the first among them.
+    pub fn capacity(&self) -> usize {
+        self.values.capacity()
+    }
+
     /// Becomes as long as that; what it holds then is not said.
     pub fn reshape(&mut self, len: usize) {
         if self.from + len > self.values.len() {
@@ -65,6 +70,12 @@ impl<F: Clone> Clone for Aligned<F> {
         values.extend_from_slice(&self.values[..from]);
         values.extend_from_slice(self);
         Self { values, from, len: self.len }
+    }
+}
+
+impl<F: PartialEq> PartialEq for Aligned<F> {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
     }
 }
 

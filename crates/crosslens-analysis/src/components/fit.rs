@@ -219,7 +219,7 @@ impl Sums {
     }
 
     pub(super) fn step_means(&self) -> Vec<f64> {
-        let mut means = self.by_step.clone();
+        let mut means = self.by_step.to_vec();
         for (mean, &n) in means.chunks_exact_mut(self.d.max(1)).zip(&self.n) {
             mean.iter_mut().for_each(|mean| *mean /= n.max(1) as f64);
         }

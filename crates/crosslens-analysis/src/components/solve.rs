@@ -23,7 +23,7 @@ pub(super) fn solve(sums: &Sums, connections: &Connections, shrinkage: f64) -> R
         let weight = 1.0 / (token.count as f64 + shrinkage);
         for &(step, times) in &token.steps {
             let factor = times as f64 * weight;
-            for (right, sum) in right.row_mut(step as usize).iter_mut().zip(&token.sum) {
+            for (right, sum) in right.row_mut(step as usize).iter_mut().zip(&token.sum[..]) {
                 *right -= factor * sum;
             }
         }

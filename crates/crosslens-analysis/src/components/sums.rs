@@ -1,6 +1,6 @@
 //! The four sums.
 
-use crosslens_kernels::{fetch_ahead, fetch_line, vectorised};
+use crosslens_kernels::{Aligned, fetch_ahead, fetch_line, vectorised};
 
 use super::rows::TokenRows;
 use crate::Token;
@@ -19,7 +19,7 @@ pub struct Sums {
     /// `n[t]`.
     pub(super) n: Vec<u64>,
     /// `H[t]`, `[step, d]`.
-    pub(super) by_step: Vec<f64>,
+    pub(super) by_step: Aligned<f64>,
     rows: TokenRows,
     /// In the order they were first seen.
     pub(super) tokens: Vec<TokenSum>,
@@ -41,7 +41,7 @@ pub(crate) struct TokenSum {
     /// `m[w]`.
     pub(crate) count: u64,
     /// `H[w]`.
-    pub(crate) sum: Vec<f64>,
+    pub(crate) sum: Aligned<f64>,
     /// `(t, c[w,t])` where `c` is not 0, ascending in `t`.
     pub(crate) steps: Vec<(u32, u64)>,
 }
@@ -53,6 +53,11 @@ struct Place {
     sentence: u32,
     step: u32,
 }
+
+/// How many states before a token's sums are needed they are asked for: memory takes longer to answer than one or two states take to be added.
+const SUMS_AHEAD: usize = 3;
+/// The same for states, which mostly lie one after the other.
+const STATES_AHEAD: usize = 2;
 
 /// Why two sums do not add up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +72,7 @@ pub struct MergeError {
 impl Sums {
     /// No state yet, of `d` dimensions.
     pub fn new(d: usize) -> Self {
-        Self { d, n: Vec::new(), by_step: Vec::new(), rows: TokenRows::default(), tokens: Vec::new(), squares: 0.0 }
+        Self { d, n: Vec::new(), by_step: Aligned::default(), rows: TokenRows::default(), tokens: Vec::new(), squares: 0.0 }
     }
 
     /// Dimensions of a state.
@@ -106,11 +111,11 @@ impl Sums {
     }
 
     /// Puts sums together that were kept elsewhere; none where the lengths do not fit or a token stands twice.
-    pub(crate) fn from_parts(d: usize, n: Vec<u64>, by_step: Vec<f64>, tokens: Vec<TokenSum>, squares: f64) -> Option<Self> {
+    pub(crate) fn from_parts(d: usize, n: Vec<u64>, by_step: &[f64], tokens: Vec<TokenSum>, squares: f64) -> Option<Self> {
         let mut rows = TokenRows::default();
         tokens.iter().for_each(|token| _ = rows.get_or_next(token.token));
         let fits = n.len().checked_mul(d) == Some(by_step.len()) && rows.len() == tokens.len();
-        (fits && tokens.iter().all(|token| token.sum.len() == d)).then_some(Self { d, n, by_step, rows, tokens, squares })
+        (fits && tokens.iter().all(|token| token.sum.len() == d)).then(|| Self { d, n, by_step: by_step.into(), rows, tokens, squares })
     }
 
     /// `H[t]`, `[step, d]`.
@@ -125,7 +130,7 @@ impl Sums {
 
     /// `H[w]` of every token seen, ascending.
     pub fn by_token(&self) -> Vec<(Token, &[f64])> {
-        self.ascending().map(|token| (token.token, token.sum.as_slice())).collect()
+        self.ascending().map(|token| (token.token, &token.sum[..])).collect()
     }
 
     /// `Q`.
@@ -156,24 +161,26 @@ impl Sums {
         places.sort_unstable();
         let state = |place: &Place| &sentences[place.sentence as usize].1[place.step as usize * d..][..d];
         for (number, place) in places.iter().enumerate() {
-            let next = places.get(number + 1).map(|next| next.row as usize).filter(|&next| next != place.row as usize);
-            if let Some(later) = places.get(number + 2) {
+            let soon = places.get(number + SUMS_AHEAD).map(|soon| soon.row as usize).filter(|&soon| soon != place.row as usize);
+            if let Some(later) = places.get(number + SUMS_AHEAD + 1) {
                 fetch_ahead(std::slice::from_ref(&self.tokens[later.row as usize]));
             }
-            self.add_state(place, state(place), next, places.get(number + 2).map_or(&[], state));
+            self.add_state(place, state(place), soon, places.get(number + STATES_AHEAD).map_or(&[], state));
         }
     }
 
-    /// Adds a state to the sums of its step and of its token. Asks meanwhile for what is read soon, since memory answers late: the sums of the
-    /// token after it, where that is another, and the state after the next.
-    fn add_state(&mut self, place: &Place, state: &[f32], next: Option<usize>, later: &[f32]) {
+    /// Adds a state to the sums of its step and of its token. Asks meanwhile for what is read soon, since memory answers late: the sums of a
+    /// token to come, where that is another, and a state to come.
+    fn add_state(&mut self, place: &Place, state: &[f32], soon: Option<usize>, later: &[f32]) {
         let (row, step) = (place.row as usize, place.step as usize);
         self.n[step] += 1;
-        // Taken out, so that the next token's sums can be asked for meanwhile.
+        // Taken out, so that another token's sums can be asked for meanwhile.
         let mut sum = std::mem::take(&mut self.tokens[row].sum);
-        sum.resize(self.d, 0.0);
-        let next = next.map_or(&[][..], |next| &self.tokens[next].sum);
-        self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sum, next, later);
+        if sum.is_empty() {
+            sum = Aligned::zeros(self.d);
+        }
+        let soon = soon.map_or(&[][..], |soon| &self.tokens[soon].sum[..]);
+        self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sum, soon, later);
         let sums = &mut self.tokens[row];
         sums.sum = sum;
         sums.count += 1;
@@ -187,13 +194,15 @@ impl Sums {
         }
         self.reach(other.n_steps());
         self.n.iter_mut().zip(&other.n).for_each(|(n, other)| *n += other);
-        self.by_step.iter_mut().zip(&other.by_step).for_each(|(sum, other)| *sum += other);
+        self.by_step.iter_mut().zip(&other.by_step[..]).for_each(|(sum, other)| *sum += other);
         for token in &other.tokens {
             let row = self.row(token.token);
             let sums = &mut self.tokens[row];
             sums.count += token.count;
-            sums.sum.resize(self.d, 0.0);
-            sums.sum.iter_mut().zip(&token.sum).for_each(|(sum, other)| *sum += other);
+            if sums.sum.is_empty() {
+                sums.sum = Aligned::zeros(self.d);
+            }
+            sums.sum.iter_mut().zip(&token.sum[..]).for_each(|(sum, other)| *sum += other);
             token.steps.iter().for_each(|&(step, times)| count(&mut sums.steps, step, times));
         }
         self.squares += other.squares;
@@ -224,7 +233,9 @@ impl Sums {
     fn reach(&mut self, n_steps: usize) {
         if n_steps > self.n.len() {
             self.n.resize(n_steps, 0);
-            self.by_step.resize(n_steps * self.d, 0.0);
+            let mut by_step = Aligned::zeros(n_steps * self.d);
+            by_step[..self.by_step.len()].copy_from_slice(&self.by_step);
+            self.by_step = by_step;
         }
     }
 
@@ -232,7 +243,7 @@ impl Sums {
     fn row(&mut self, token: Token) -> usize {
         let row = self.rows.get_or_next(token);
         if row == self.tokens.len() {
-            self.tokens.push(TokenSum { token, count: 0, sum: Vec::new(), steps: Vec::new() });
+            self.tokens.push(TokenSum { token, count: 0, sum: Aligned::default(), steps: Vec::new() });
         }
         row
     }
@@ -245,9 +256,9 @@ fn count(steps: &mut Vec<(u32, u64)>, step: u32, times: u64) {
     }
 }
 
-/// Adds a state to both sums and returns its squared norm: one pass over memory. Of the next token's sums and of a later state, which may be
+/// Adds a state to both sums and returns its squared norm: one pass over memory. Of another token's sums and of a later state, which may be
 /// empty, a line is asked for at a time, as many as the processor can wait for.
-fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64], next_by_token: &[f64], later_state: &[f32]) -> f64 {
+fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64], soon_by_token: &[f64], later_state: &[f32]) -> f64 {
     vectorised(
         #[inline(always)]
         || {
@@ -258,8 +269,8 @@ fn accumulate(state: &[f32], by_step: &mut [f64], by_token: &mut [f64], next_by_
             let (step_blocks, step_rest) = by_step.as_chunks_mut::<8>();
             let (token_blocks, token_rest) = by_token.as_chunks_mut::<8>();
             for (number, ((block, by_step), by_token)) in blocks.iter().zip(step_blocks).zip(token_blocks).enumerate() {
-                if !next_by_token.is_empty() {
-                    fetch_line(next_by_token, 8 * number);
+                if !soon_by_token.is_empty() {
+                    fetch_line(soon_by_token, 8 * number);
                 }
                 if number % 2 == 0 {
                     fetch_line(later_state, 8 * number);

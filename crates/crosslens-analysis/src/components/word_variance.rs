@@ -56,7 +56,7 @@ impl WordVariance {
         for token in sums.ascending().filter(|token| token.count > 1) {
             let Some(squares) = self.squares.get(&token.token) else { continue };
             let count = token.count as f64;
-            let mut rest = token.sum.clone();
+            let mut rest = token.sum.to_vec();
             for &(step, times) in &token.steps {
                 let mean = components.temporal(step as usize);
                 rest.iter_mut().zip(mean).for_each(|(rest, &mean)| *rest -= times as f64 * f64::from(mean));

@@ -46,12 +46,15 @@ impl SideExtent {
     /// Bytes of so many sums of states of `d` numbers, each of other sentences: rows by step and by token, and the steps of each token.
     fn sums(&self, d: usize, n_sums: usize) -> usize {
         let rows = (self.steps + self.tokens) * d * size_of::<f64>();
-        // Lists grow by doubling, those of steps from four on.
-        let tokens = self.tokens * (2 * size_of::<TokenSum>() + 4 * PLACE_BYTES);
+        // Lists grow by doubling, those of steps from four on; a row begins where a line of the cache does.
+        let tokens = self.tokens * (2 * size_of::<TokenSum>() + 4 * PLACE_BYTES + LINE_BYTES);
         let places = self.states.min(n_sums.saturating_mul(self.places()));
         n_sums * (rows + tokens) + 2 * places * PLACE_BYTES
     }
 }
+
+/// Room that a row needs beside its numbers, at most.
+const LINE_BYTES: usize = 64;
 
 /// A step at which a token is seen, and how often.
 const PLACE_BYTES: usize = size_of::<(u32, u64)>();
@@ -294,7 +297,7 @@ mod tests {
         };
         let extent = Extent::of([pair(&[1, 2, 1], &[7]), pair(&[3], &[7, 8])].iter());
         let sums = Memory::of_sums(&description, &extent);
-        let lists = 6 * (2 * size_of::<TokenSum>() + 4 * 16) + 2 * 7 * 16;
+        let lists = 6 * (2 * size_of::<TokenSum>() + 4 * 16 + 64) + 2 * 7 * 16;
         assert_eq!((sums.components, sums.heads, sums.counts, sums.samples), (11 * 4 * 8 + lists, 0, 0, 0));
         let whole = Memory::of(&description, &extent, &Options::default());
         assert_eq!((whole.samples, whole.batch), (8 * 6 * 12 * 4, sums.batch));

@@ -95,10 +95,10 @@ impl<'a, F: Real> Mapped<'a, F> {
         residual.reshape(tokens.len() * d);
         self.map_states(states, mapped);
         for (step, residual) in residual.chunks_exact_mut(d.max(1)).enumerate() {
-            let next_input = input.get(step + 1).copied().unwrap_or(&[]);
+            let soon = input.get(step + INPUTS_AHEAD).copied().unwrap_or(&[]);
             match self.map {
-                Some(_) => subtract(residual, &mapped[step * d..], temporal[step], input[step], next_input),
-                None => subtract(residual, &states[step * d..], temporal[step], input[step], next_input),
+                Some(_) => subtract(residual, &mapped[step * d..], temporal[step], input[step], soon),
+                None => subtract(residual, &states[step * d..], temporal[step], input[step], soon),
             }
         }
         Parts { temporal, input, rows, residual: residual.chunks_exact(d.max(1)).collect() }
@@ -119,9 +119,12 @@ impl<'a, F: Real> Mapped<'a, F> {
     }
 }
 
-/// `residual = state − temporal − input` of the first of some states. Of the input part that is needed next and may be empty, and of the
+/// How many states before an input part is needed it is asked for: rows of a large table, which lie anywhere.
+const INPUTS_AHEAD: usize = 2;
+
+/// `residual = state − temporal − input` of the first of some states. Of an input part that is needed soon and may be empty, and of the
 /// states to come, a line is asked for at a time, as many as the processor can wait for.
-fn subtract<F: Real, S: Real>(residual: &mut [F], states: &[S], temporal: &[F], input: &[F], next_input: &[F]) {
+fn subtract<F: Real, S: Real>(residual: &mut [F], states: &[S], temporal: &[F], input: &[F], soon: &[F]) {
     /// Numbers between two requests: a line of the cache of `f32`.
     const STRETCH: usize = 16;
     let d = residual.len();
@@ -134,7 +137,7 @@ fn subtract<F: Real, S: Real>(residual: &mut [F], states: &[S], temporal: &[F], 
             let (inputs, last_input) = input.as_chunks::<STRETCH>();
             let stretches = residuals.iter_mut().zip(states).zip(temporals).zip(inputs);
             for (number, (((residual, state), temporal), input)) in stretches.enumerate() {
-                fetch_line(next_input, STRETCH * number);
+                fetch_line(soon, STRETCH * number);
                 fetch_line(later, STRETCH * number);
                 // Written whole: the compiler need not fear that it lies in one of the others, and fills registers.
                 let mut rest = [F::ZERO; STRETCH];

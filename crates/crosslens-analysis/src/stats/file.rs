@@ -63,7 +63,7 @@ impl Flat {
         for token in sums.tokens() {
             flat.tokens.push(token.token);
             flat.m.push(token.count);
-            flat.by_token.extend(&token.sum);
+            flat.by_token.extend(&token.sum[..]);
             flat.c_lengths.push(token.steps.len() as u32);
             flat.c_steps.extend(token.steps.iter().map(|&(step, _)| step));
             flat.c_times.extend(token.steps.iter().map(|&(_, times)| times));
@@ -184,11 +184,13 @@ fn read(arrays: &Arrays, place: usize, entry: StreamEntry) -> Result<StreamSums,
     let mut rows = Vec::with_capacity(tokens.len());
     for ((token, count), length) in tokens.into_iter().zip(counts).zip(lengths) {
         let (steps, times): (Vec<u32>, Vec<u64>) = (steps.take(length)?, times.take(length)?);
-        rows.push(TokenSum { token, count, sum: sums.take(d as u64)?, steps: steps.into_iter().zip(times).collect() });
+        let sum: Vec<f64> = sums.take(d as u64)?;
+        rows.push(TokenSum { token, count, sum: sum[..].into(), steps: steps.into_iter().zip(times).collect() });
     }
     let squares: Vec<f64> = arrays.all(&name(SQUARES))?;
-    let sums = Sums::from_parts(d, arrays.all(&name(N))?, arrays.all(&name(BY_STEP))?, rows, squares[0])
-        .ok_or_else(|| inconsistent("a token stands in it twice"))?;
+    let by_step: Vec<f64> = arrays.all(&name(BY_STEP))?;
+    let sums =
+        Sums::from_parts(d, arrays.all(&name(N))?, &by_step, rows, squares[0]).ok_or_else(|| inconsistent("a token stands in it twice"))?;
     Ok(StreamSums { name: entry.name, consumed, n_tokens, sums })
 }
 
