@@ -39,6 +39,19 @@ impl<F: Real> Aligned<F> {
         self.values.capacity()
     }
 
+    /// Becomes as long as that, zeros behind what it holds; room grows by doubling, as a `Vec`'s does.
+    pub fn grow(&mut self, len: usize) {
+        let old = self.len;
+        assert!(len >= old, "it grows");
+        if self.from + len > self.values.len() {
+            let mut grown = Self::zeros(len.max(2 * old));
+            grown[..old].copy_from_slice(self);
+            *self = grown;
+        }
+        self.len = len;
+        self[old..].fill(F::ZERO);
+    }
+
     /// Becomes as long as that; what it holds then is not said.
     pub fn reshape(&mut self, len: usize) {
         if self.from + len > self.values.len() {
@@ -96,11 +109,30 @@ mod tests {
         for len in [0, 1, 15, 16, 17, 1000, 100_000] {
             let mut values = Aligned::<f64>::zeros(len);
             values.iter_mut().enumerate().for_each(|(place, value)| *value = place as f64);
+            assert_eq!(values.clone(), values);
             for values in [values.clone(), values] {
+                assert!((len..len + LINE).contains(&values.capacity()));
                 assert_eq!((values.len(), values.as_ptr().align_offset(LINE)), (len, 0));
                 assert!(values.iter().enumerate().all(|(place, &value)| value == place as f64));
             }
         }
+    }
+
+    #[test]
+    fn what_grows_keeps_what_it_holds_and_moves_seldom() {
+        let (mut values, mut n_moves) = (Aligned::<f64>::default(), 0);
+        for len in 1..=1000 {
+            let before = values.as_ptr();
+            values.grow(len);
+            n_moves += usize::from(values.as_ptr() != before);
+            assert_eq!((values[len - 1], values.as_ptr().align_offset(LINE)), (0.0, 0));
+            values[len - 1] = len as f64;
+        }
+        assert!(values.iter().zip(1..).all(|(&value, place)| value == f64::from(place)));
+        assert!(n_moves <= 12, "{n_moves} moves");
+        values.reshape(1);
+        values.grow(3);
+        assert_eq!(values[..], [1.0, 0.0, 0.0], "what it held before is not there again");
     }
 
     #[test]

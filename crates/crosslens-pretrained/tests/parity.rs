@@ -360,6 +360,21 @@ fn a_sentence_alone_is_the_same_as_in_a_batch_and_on_any_threads() {
     }
 }
 
+/// Layers take some rows of a batch at a time, and where they cut it changes nothing either: here there are more than any of them takes.
+#[test]
+fn a_sentence_is_the_same_among_more_rows_than_a_layer_takes_at_a_time() {
+    for case in &cases() {
+        let (golden, subject, recorded) = record(case, all_kinds());
+        let (pairs, fed) = golden.pairs();
+        let n_times = 120usize.div_ceil(pairs.iter().map(|pair| pair.target.len()).sum());
+        let many = subject.record(&pairs.repeat(n_times), Fed::Given(&fed.repeat(n_times))).expect("a recording");
+        assert_eq!(many.len(), n_times * recorded.len(), "{case}");
+        for (number, (sentence, once)) in many.into_iter().zip(recorded.iter().cycle()).enumerate() {
+            assert_eq!(sentence, Recorded { number: number as u64, ..once.clone() }, "{case}");
+        }
+    }
+}
+
 #[test]
 fn terms_add_up_to_the_model_s_own_scores_at_every_site() {
     for case in &cases() {

@@ -176,9 +176,7 @@ impl Sums {
         self.n[step] += 1;
         // Taken out, so that another token's sums can be asked for meanwhile.
         let mut sum = std::mem::take(&mut self.tokens[row].sum);
-        if sum.is_empty() {
-            sum = Aligned::zeros(self.d);
-        }
+        sum.grow(self.d);
         let soon = soon.map_or(&[][..], |soon| &self.tokens[soon].sum[..]);
         self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sum, soon, later);
         let sums = &mut self.tokens[row];
@@ -199,9 +197,7 @@ impl Sums {
             let row = self.row(token.token);
             let sums = &mut self.tokens[row];
             sums.count += token.count;
-            if sums.sum.is_empty() {
-                sums.sum = Aligned::zeros(self.d);
-            }
+            sums.sum.grow(self.d);
             sums.sum.iter_mut().zip(&token.sum[..]).for_each(|(sum, other)| *sum += other);
             token.steps.iter().for_each(|&(step, times)| count(&mut sums.steps, step, times));
         }
@@ -233,9 +229,7 @@ impl Sums {
     fn reach(&mut self, n_steps: usize) {
         if n_steps > self.n.len() {
             self.n.resize(n_steps, 0);
-            let mut by_step = Aligned::zeros(n_steps * self.d);
-            by_step[..self.by_step.len()].copy_from_slice(&self.by_step);
-            self.by_step = by_step;
+            self.by_step.grow(n_steps * self.d);
         }
     }
 
