@@ -367,7 +367,9 @@ fn a_sentence_is_the_same_among_more_rows_than_a_layer_takes_at_a_time() {
         let (golden, subject, recorded) = record(case, all_kinds());
         let (pairs, fed) = golden.pairs();
         let n_times = 120usize.div_ceil(pairs.iter().map(|pair| pair.target.len()).sum());
-        let many = subject.record(&pairs.repeat(n_times), Fed::Given(&fed.repeat(n_times))).expect("a recording");
+        let many_pairs: Vec<Pair> = std::iter::repeat_n(&pairs, n_times).flatten().cloned().collect();
+        let many_fed: Vec<Vec<Token>> = std::iter::repeat_n(&fed, n_times).flatten().cloned().collect();
+        let many = subject.record(&many_pairs, Fed::Given(&many_fed)).expect("a recording");
         assert_eq!(many.len(), n_times * recorded.len(), "{case}");
         for (number, (sentence, once)) in many.into_iter().zip(recorded.iter().cycle()).enumerate() {
             assert_eq!(sentence, Recorded { number: number as u64, ..once.clone() }, "{case}");
