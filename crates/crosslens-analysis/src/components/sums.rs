@@ -176,7 +176,9 @@ impl Sums {
         self.n[step] += 1;
         // Taken out, so that another token's sums can be asked for meanwhile.
         let mut sum = std::mem::take(&mut self.tokens[row].sum);
-        sum.grow(self.d);
+        if sum.is_empty() {
+            sum = Aligned::zeros(self.d);
+        }
         let soon = soon.map_or(&[][..], |soon| &self.tokens[soon].sum[..]);
         self.squares += accumulate(state, &mut self.by_step[step * self.d..][..self.d], &mut sum, soon, later);
         let sums = &mut self.tokens[row];
