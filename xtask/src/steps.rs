@@ -45,6 +45,7 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
         without_pictures(&workspace, options.offline),
         browser(&workspace, options.offline),
         tests(&workspace, options),
+        devices(&workspace, options.offline),
         python(&workspace, Wanted { offline: options.offline, heavy: options.heavy }),
         doc_tests(&workspace, options.offline),
         documentation(&workspace, options.offline),
@@ -125,6 +126,13 @@ fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Step {
         println!("cargo-nextest is not installed: running `cargo test` instead, the same tests one crate after another");
         ready()
     })
+}
+
+/// Proves that what goes to a device of candle's comes back right: the models that are held against transformers once more, their products
+/// made by candle, on the one device that every machine has.
+fn devices(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    let call = CargoCall::new(&format!("test -p crosslens-pretrained --features candle --lib --test parity {}", offline_flag(offline)));
+    cargo_step("devices", workspace, call.env("CROSSLENS_TEST_DEVICE", "candle"), ready)
 }
 
 /// Proves the Python package: tests, types and stubs, in environments kept in the user's cache folder.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_analysis::{Signal, Token};
 use crosslens_pretrained::text::{TextTokenizer, TokenizerError};
-use crosslens_pretrained::{Decoding, Model, PretrainedError, Written};
+use crosslens_pretrained::{Decoding, Device, Model, PretrainedError, Written};
 
 use crate::Translation;
 use crate::eyes::{Eyes, SightError};
@@ -43,9 +43,9 @@ pub struct Captioner {
 }
 
 impl Captioner {
-    /// Opens a folder of Hugging Face's: weights, tokenizer and preprocessor_config.json.
-    pub fn open(path: &Path) -> Result<Self, CaptionError> {
-        let model = Model::open(path)?;
+    /// Opens a folder of Hugging Face's: weights, tokenizer and preprocessor_config.json. Products are made on the device.
+    pub fn open(path: &Path, device: &Device) -> Result<Self, CaptionError> {
+        let model = Model::open_on(path, device)?;
         let Some(eyes) = Eyes::of(&model)? else {
             return Err(CaptionError::Blind { model: path.to_owned(), family: model.family(), hears: model.reads_signals() });
         };

@@ -145,7 +145,7 @@ impl ImportedModel {
     /// The same, as somebody chose.
     pub fn open_with(path: &Path, choices: &Choices, attention: Attention) -> Result<Self, OpenError> {
         if Imported::is_at(path) {
-            choices.languages.refuse(path)?;
+            choices.refuse(path)?;
             return Ok(Self::Mapped(Box::new(Imported::open(path)?)));
         }
         let kinds: &[SiteKind] = if attention == Attention::All { &SiteKind::ALL } else { &[SiteKind::Cross] };

@@ -51,4 +51,6 @@ pub use translating::{MAX_ATTENTION_BYTES, MAX_SOURCE_TOKENS, WriteError, Writin
 
 pub use crosslens_analysis as analysis;
 pub use crosslens_nets::{Subject, network, search, tasks, text, train};
-pub use crosslens_pretrained::{Decoding, EarlyStopping, PretrainedError, Sampling, Subject as PretrainedSubject, speech};
+pub use crosslens_pretrained::{
+    Decoding, Device, DeviceError, EarlyStopping, PretrainedError, Sampling, Subject as PretrainedSubject, speech,
+};

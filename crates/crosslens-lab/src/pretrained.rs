@@ -7,7 +7,7 @@ use crosslens_analysis::timing::Grouped;
 use crosslens_analysis::{Description, Pair, RecordError, Recordable, Signal, SiteKind, Token};
 use crosslens_pretrained::speech::{AlignmentHeads, SpeechError, SpeechTokens, Task};
 use crosslens_pretrained::text::{Encoded, Languages, TextTokenizer, TokenizerError};
-use crosslens_pretrained::{Decoding, Model, PretrainedError, Source, Subject, TokenNames, Wanted, Written};
+use crosslens_pretrained::{Decoding, Device, Model, PretrainedError, Source, Subject, TokenNames, Wanted, Written};
 
 use crate::signals::{DEFAULT_CODES, ReadFile, Senses, SignalError};
 
@@ -57,6 +57,12 @@ pub enum PretrainedModelError {
         /// The languages it knows.
         known: Vec<String>,
     },
+    /// A device for a model that knows the CPU alone.
+    #[error("`{path}` computes on the CPU alone: devices are for models of Hugging Face's")]
+    NoDevice {
+        /// The model.
+        path: PathBuf,
+    },
     /// A language for a model that tells none apart.
     #[error("`{path}` tells no languages apart, so none can be chosen")]
     NoLanguages {
@@ -75,11 +81,23 @@ pub struct Choices {
     /// For models of speech: heads that the times of words are taken from, each a layer and a head; empty for those that the model's
     /// files name.
     pub heads: Vec<(usize, usize)>,
+    /// Where the products of its weights are made.
+    pub device: Device,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { languages: LanguageChoice::default(), n_codes: DEFAULT_CODES, heads: Vec::new() }
+        Self { languages: LanguageChoice::default(), n_codes: DEFAULT_CODES, heads: Vec::new(), device: Device::default() }
+    }
+}
+
+impl Choices {
+    /// Fails if a language or a device is chosen for a model that has none to choose from.
+    pub(crate) fn refuse(&self, path: &Path) -> Result<(), PretrainedModelError> {
+        if self.device != Device::default() {
+            return Err(PretrainedModelError::NoDevice { path: path.to_owned() });
+        }
+        self.languages.refuse(path)
     }
 }
 
@@ -100,7 +118,7 @@ pub struct LanguageChoice {
 
 impl LanguageChoice {
     /// Fails if a language is chosen for a model that tells none apart.
-    pub(crate) fn refuse(&self, path: &Path) -> Result<(), PretrainedModelError> {
+    fn refuse(&self, path: &Path) -> Result<(), PretrainedModelError> {
         if *self == Self::default() { Ok(()) } else { Err(PretrainedModelError::NoLanguages { path: path.to_owned() }) }
     }
 
@@ -189,7 +207,7 @@ impl PretrainedModel {
 
     /// The same, as somebody chose.
     pub fn open_with(path: &Path, choices: &Choices, kinds: &[SiteKind], n_threads: usize) -> Result<Self, PretrainedModelError> {
-        let (mut model, mut text) = (Model::open(path)?, TextTokenizer::open(path)?);
+        let (mut model, mut text) = (Model::open_on(path, &choices.device)?, TextTokenizer::open(path)?);
         choices.languages.apply(path, &mut model, &mut text)?;
         let senses = Senses::of(&model, choices.n_codes)?;
         let speech = senses.as_ref().filter(|senses| senses.hears()).map(|_| SpeechTokens::of(&model, Some(&text))).transpose();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crosslens_analysis::Token;
 use crosslens_analysis::timing::{Segment, Transcript};
+use crosslens_pretrained::Device;
 use crosslens_pretrained::audio::SoundFile;
 use crosslens_pretrained::speech::{Listening, Speech, SpeechError};
 
@@ -38,9 +39,9 @@ pub struct Transcription {
 }
 
 impl SpeechModel {
-    /// Opens the folder of a Whisper.
-    pub fn open(path: &Path) -> Result<Self, SpeechError> {
-        Speech::open(path).map(Self)
+    /// Opens the folder of a Whisper. Products are made on the device.
+    pub fn open(path: &Path, device: &Device) -> Result<Self, SpeechError> {
+        Speech::open_on(path, device).map(Self)
     }
 
     /// Takes the times of words from these heads, each a layer and a head.

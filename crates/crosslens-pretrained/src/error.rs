@@ -162,6 +162,9 @@ pub enum PretrainedError {
         /// The model's folder.
         model: PathBuf,
     },
+    /// A device that cannot be had, or cannot take the weights.
+    #[error(transparent)]
+    Device(#[from] crate::DeviceError),
     /// Codes that do not belong to a signal.
     #[error("{found} codes are given for a signal of {expected} steps")]
     Codes {

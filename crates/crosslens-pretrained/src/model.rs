@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 
 use crosslens_analysis::{Signal, Token};
 
-use crate::PretrainedError;
 use crate::families::{self, Family};
 use crate::fields::Fields;
 use crate::generation::Generation;
@@ -13,6 +12,7 @@ use crate::layers::{Head, Need, Positions, Spans, Table, Unwatched, Watch};
 use crate::senses::{Grid, Source};
 use crate::stack::{Memory, Reads, Stack};
 use crate::weights::Weights;
+use crate::{Device, PretrainedError};
 
 /// Most tokens of a text where no table of positions bounds them, as in T5: attention takes their square.
 const MOST_TOKENS: usize = 1 << 13;
@@ -28,7 +28,7 @@ pub(crate) struct Readout {
 
 /// A model with its weights.
 ///
-/// A sentence gives the same numbers, bit for bit, whatever other sentences it is run with and on however many threads.
+/// On the CPU a sentence gives the same numbers, bit for bit, whatever other sentences it is run with and on however many threads.
 pub struct Model {
     pub(crate) folder: PathBuf,
     pub(crate) family: Family,
@@ -56,9 +56,14 @@ pub(crate) struct Encoded {
 impl Model {
     /// Opens a Hugging Face folder: `config.json` and the weights beside it.
     pub fn open(folder: &Path) -> Result<Self, PretrainedError> {
+        Self::open_on(folder, &Device::default())
+    }
+
+    /// The same, the products of its weights made on a device. There a sentence's numbers may depend on its batch in their last bits.
+    pub fn open_on(folder: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let config = read_config(folder)?;
         let family = Family::of(&config)?;
-        let weights = Weights::open(folder)?;
+        let weights = Weights::open(folder, device)?;
         families::build(folder, family, &config, weights)
     }
 
@@ -199,7 +204,7 @@ impl Model {
     /// Logits `[rows, words]` from the states the readout reads.
     pub(crate) fn logits(&self, states: &[f32]) -> Vec<f32> {
         let Readout { table, bias, scale, head } = &self.readout;
-        head.get_or_init(|| Head::of(table, bias.clone(), *scale)).apply(states)
+        head.get_or_init(|| Head::of(table, bias.clone(), *scale, &self.weights.place)).apply(states)
     }
 }
 

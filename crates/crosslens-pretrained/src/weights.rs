@@ -11,11 +11,12 @@ use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use sha2::{Digest, Sha256};
 
-use crate::PretrainedError;
+use crate::device::Place;
 use crate::drawn::draw;
 use crate::fields::Fields;
 use crate::layers::Table;
 use crate::pickle::{self, PickleError};
+use crate::{Device, PretrainedError};
 
 /// Largest header of a safetensors file that is read.
 const MAX_HEADER_BYTES: u64 = 32 << 20;
@@ -38,6 +39,8 @@ pub(crate) struct Weights {
     taken: BTreeSet<String>,
     /// Numbers are drawn with this seed instead of being read: an untrained model of the same shape.
     seed: Option<u64>,
+    /// Where the maps that are read keep their numbers.
+    pub(crate) place: Place,
     /// Taken when it is first asked for: that reads every number.
     hash: OnceLock<String>,
 }
@@ -58,7 +61,8 @@ struct Entry {
 
 impl Weights {
     /// Opens `model.safetensors` or its shards, else `pytorch_model.bin` or its shards.
-    pub(crate) fn open(folder: &Path) -> Result<Self, PretrainedError> {
+    pub(crate) fn open(folder: &Path, device: &Device) -> Result<Self, PretrainedError> {
+        let place = Place::open(device)?;
         let mut weights = Opening { folder, files: Vec::new(), entries: BTreeMap::new() };
         if folder.join(SAFETENSORS).exists() {
             weights.add_safetensors(&folder.join(SAFETENSORS))?;
@@ -78,7 +82,7 @@ impl Weights {
         }
         let Opening { files, entries, .. } = weights;
         let (files, entries) = (Arc::new(files), Arc::new(entries));
-        Ok(Self { folder: folder.to_owned(), files, entries, taken: BTreeSet::new(), seed: None, hash: OnceLock::new() })
+        Ok(Self { folder: folder.to_owned(), files, entries, taken: BTreeSet::new(), seed: None, place, hash: OnceLock::new() })
     }
 
     /// The same tensors with numbers drawn at random.

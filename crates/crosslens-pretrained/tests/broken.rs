@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosslens_analysis::{Fed, Pair, Recordable, SiteKind, Token, Untouched};
-use crosslens_pretrained::{Decoding, Model, PretrainedError, Subject, TokenNames, Wanted};
+use crosslens_pretrained::{Decoding, DeviceKind, Model, PretrainedError, Subject, TokenNames, Wanted};
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -793,4 +793,23 @@ fn weights_are_hashed_once() {
     std::io::Write::write_all(&mut file, &bytes).expect("written in its place");
     assert_eq!(hash_of(&model), hash);
     assert_ne!(hash_of(&Arc::new(Model::open(folder.0.path()).expect("another model"))), hash);
+}
+
+/// Features of Cargo's bring devices; who asks for one that is not there is told which.
+#[test]
+fn a_device_that_was_not_built() {
+    let folder = Folder::of("t5");
+    let absent = [
+        (DeviceKind::Candle, "candle", cfg!(feature = "candle")),
+        (DeviceKind::Cuda(1), "cuda", cfg!(feature = "cuda")),
+        (DeviceKind::Metal(0), "metal", cfg!(feature = "metal")),
+    ];
+    for (device, feature, _) in absent.into_iter().filter(|(_, _, is_built)| !is_built) {
+        let error = Model::open_on(folder.0.path(), &device.into()).expect_err("a device that is not there");
+        let expected = format!(
+            "this build has no device `{device}`: build with `--features {feature}` to have it, or leave it out to compute on the CPU"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+    Model::open_on(folder.0.path(), &DeviceKind::Cpu.into()).expect("the CPU is always there");
 }

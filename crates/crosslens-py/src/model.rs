@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crosslens_lab::analysis::explain::{Explained, Options, Phase, Progress};
 use crosslens_lab::analysis::{Description, Existing, Fed, Pair, Recordable, Sums, Token};
 use crosslens_lab::{
-    Attention, Choices, Decoding, ImportedModel, ImportedSentences, LanguageChoice, ONE_ALONE, Opened, RecordOptions, Sentences, Shard,
-    TrainedModel, WriteError, Writing, explain_recording, fit_recording,
+    Attention, Choices, Decoding, Device, DeviceError, ImportedModel, ImportedSentences, LanguageChoice, ONE_ALONE, Opened, RecordOptions,
+    Sentences, Shard, TrainedModel, WriteError, Writing, explain_recording, fit_recording,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -46,19 +46,29 @@ const FRESH: u64 = 1000;
 #[pymethods]
 impl Model {
     #[new]
-    #[pyo3(signature = (path, self_attention, source_language=None, target_language=None))]
+    #[pyo3(signature = (path, self_attention, source_language=None, target_language=None, device=None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         self_attention: bool,
         source_language: Option<String>,
         target_language: Option<String>,
+        device: Option<String>,
     ) -> Result<Self, Failure> {
         detached(py, || {
             let languages = LanguageChoice { source: source_language, target: target_language };
             let has_languages = languages != LanguageChoice::default();
-            let choices = Choices::from(languages);
+            let device: Device = match &device {
+                Some(name) => name.parse().map_err(|error: DeviceError| Failure::open(error.to_string()))?,
+                None => Device::default(),
+            };
+            let has_device = device != Device::default();
+            let choices = Choices { device, ..Choices::from(languages) };
             let opened = match Opened::open_with(&path, &choices)? {
+                Opened::Model(_) | Opened::Recording(_) if has_device => {
+                    let path = path.display();
+                    return Err(Failure::open(format!("`{path}` computes on the CPU alone: device is for models of Hugging Face's")));
+                }
                 Opened::Model(_) | Opened::Recording(_) if has_languages => {
                     return Err(Failure::open(format!(
                         "`{}` has no languages to choose from: source_language and target_language are for multilingual models, such as \

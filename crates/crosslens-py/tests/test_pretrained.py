@@ -137,6 +137,14 @@ def test_a_multilingual_model_is_told_its_languages(tmp_path: Path) -> None:
         assert words.source[0] == "__en__" and "__fr__" in words.fed
 
 
+def test_a_device_that_is_not_there_is_refused(folder: Path) -> None:
+    assert crosslens.load(folder, device="cpu").kind == "pretrained"
+    with pytest.raises(crosslens.OpenError, match="no device `cuda:1`: build with `--features cuda`"):
+        crosslens.load(folder, device="cuda:1")
+    with pytest.raises(crosslens.OpenError, match="there is no device `gpu`; known are cpu"):
+        crosslens.load(folder, device="gpu")
+
+
 def test_a_mapped_model_translates(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     shutil.copy(root / "crates/crosslens-nets/tests/golden/imported/tiny.safetensors", tmp_path / "w.safetensors")
@@ -152,6 +160,8 @@ def test_a_mapped_model_translates(tmp_path: Path) -> None:
         model.translate("hello", beams=4)
     with pytest.raises(crosslens.OpenError, match="tells no languages apart"):
         crosslens.load(tmp_path, source_language="en")
+    with pytest.raises(crosslens.OpenError, match="computes on the CPU alone"):
+        crosslens.load(tmp_path, device="cuda")
 
 
 def test_what_a_folder_cannot_do_says_why(folder: Path, tmp_path: Path) -> None:

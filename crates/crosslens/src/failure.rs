@@ -163,6 +163,7 @@ impl From<PretrainedModelError> for Failure {
                 let near = near(&code, known.iter().map(String::as_str));
                 Self { code: 2, ..failure }.hint(format!("--{side}-language CODE; the nearest are {}", listed(near)))
             }
+            PretrainedModelError::NoDevice { .. } => Self { code: 2, ..failure }.hint("leave --device out"),
             PretrainedModelError::NoLanguages { .. } => {
                 Self { code: 2, ..failure }.hint("leave --source-language and --target-language out")
             }

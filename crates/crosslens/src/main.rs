@@ -2,6 +2,7 @@
 
 mod choices;
 mod commands;
+mod device;
 #[cfg(test)]
 mod documented;
 mod failure;
@@ -39,5 +40,6 @@ fn main() -> ExitCode {
         None => commands::demo::run(&arguments.demo),
         Some(mut command) => command.fetch().and_then(|()| command.run()),
     };
+    device::tell_trouble();
     done.and_then(|()| output::check_results()).map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, add, product};
 
 use super::Table;
 use crate::PretrainedError;
+use crate::device::{Held, Place};
 use crate::weights::Weights;
 
 /// Inputs that are multiplied before the next ones: as many rows of a panel as stay near.
@@ -22,6 +23,8 @@ pub(crate) struct Linear {
     origin: Option<(Origin, usize)>,
     /// `Wᵀ`, cut along the inputs. Results are added in order, so that the cut changes no bit of them.
     blocks: Vec<Packed<f32>>,
+    /// The same on a device, where products are made on one. Ours are kept for those that it refuses.
+    held: Option<Held>,
     bias: Option<Vec<f32>>,
     d_in: usize,
     d_out: usize,
@@ -58,7 +61,7 @@ impl Origin {
         let matrix = self.matrix(weights, outputs.clone())?;
         let bias = if self.has_bias { Some(weights.read(&format!("{}.bias", self.name), &[self.d_out])?) } else { None };
         let bias = bias.map(|bias| bias[outputs.clone()].to_vec());
-        let plain = Linear::of(&matrix, bias, self.d_in, outputs.len());
+        let plain = Linear::of(&matrix, bias, self.d_in, outputs.len(), &weights.place)?;
         Ok(Linear { origin: Some((self.clone(), outputs.start)), ..plain })
     }
 }
@@ -83,15 +86,19 @@ impl Linear {
         Ok((0..n_parts).map(part).collect())
     }
 
-    /// From `W` `[d_out, d_in]`.
-    pub(crate) fn of(matrix: &[f32], bias: Option<Vec<f32>>, d_in: usize, d_out: usize) -> Self {
+    /// From `W` `[d_out, d_in]`, kept at a place too.
+    pub(crate) fn of(matrix: &[f32], bias: Option<Vec<f32>>, d_in: usize, d_out: usize, place: &Place) -> Result<Self, PretrainedError> {
+        Ok(Self { held: place.hold(matrix, d_in, d_out)?, ..Self::packed(matrix, bias, d_in, d_out) })
+    }
+
+    fn packed(matrix: &[f32], bias: Option<Vec<f32>>, d_in: usize, d_out: usize) -> Self {
         let turned = Matrix::new(matrix, d_out, d_in).transposed();
         let pack = |from: usize| {
             let mut packed = Packed::new();
             packed.pack(turned.row_range(from, (from + DEPTH).min(d_in)));
             packed
         };
-        Self { origin: None, blocks: (0..d_in).step_by(DEPTH).map(pack).collect(), bias, d_in, d_out }
+        Self { origin: None, blocks: (0..d_in).step_by(DEPTH).map(pack).collect(), held: None, bias, d_in, d_out }
     }
 
     pub(crate) fn d_in(&self) -> usize {
@@ -106,6 +113,9 @@ impl Linear {
     pub(crate) fn apply(&self, rows: &[f32], result: &mut Vec<f32>) {
         let n_rows = rows.len() / self.d_in;
         result.resize(n_rows * self.d_out, 0.0);
+        if self.held.as_ref().is_some_and(|held| held.multiply(rows, result)) {
+            return self.add_bias(result);
+        }
         let n_near = evenly(n_rows, NEAR_ROWS);
         let near = rows.chunks(n_near * self.d_in).zip(result.chunks_mut(n_near * self.d_out));
         for (rows, result) in near {
@@ -117,9 +127,13 @@ impl Linear {
                 product(MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()), block, write);
                 write = Write::Add;
             }
-            if let Some(bias) = &self.bias {
-                result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));
-            }
+            self.add_bias(result);
+        }
+    }
+
+    fn add_bias(&self, result: &mut [f32]) {
+        if let Some(bias) = &self.bias {
+            result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));
         }
     }
 }
@@ -139,13 +153,13 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// `logits = scale · x·Tableᵀ + bias`.
-    pub(crate) fn of(table: &Table, bias: Option<Vec<f32>>, scale: f32) -> Self {
+    /// `logits = scale · x·Tableᵀ + bias`. What a device has no room for stays here.
+    pub(crate) fn of(table: &Table, bias: Option<Vec<f32>>, scale: f32, place: &Place) -> Self {
         let slice = |from: usize| {
             let to = (from + TABLE_ROWS).min(table.rows());
             let mut rows = Vec::with_capacity((to - from) * table.d());
             table.append(from, to, &mut rows);
-            Linear::of(&rows, None, table.d(), to - from)
+            Linear { held: place.hold_if_possible(&rows, table.d(), to - from), ..Linear::packed(&rows, None, table.d(), to - from) }
         };
         let slices = (0..table.rows()).step_by(TABLE_ROWS).map(slice).collect();
         Self { slices, bias, scale, n_words: table.rows() }
@@ -172,5 +186,54 @@ impl Head {
             }
         }
         logits
+    }
+}
+
+#[cfg(all(test, feature = "candle"))]
+mod tests {
+    use super::*;
+    use crate::{Device, DeviceKind};
+
+    const D_IN: usize = 5;
+    const D_OUT: usize = 3;
+
+    fn matrix(scale: f32) -> Vec<f32> {
+        (0..D_IN * D_OUT).map(|place| scale * (place as f32 - 6.0)).collect()
+    }
+
+    fn rows() -> Vec<f32> {
+        (0..4 * D_IN).map(|place| (place % 7) as f32 - 3.0).collect()
+    }
+
+    fn applied(map: &Linear) -> Vec<f32> {
+        let mut result = Vec::new();
+        map.apply(&rows(), &mut result);
+        result
+    }
+
+    /// The device has other weights than we: theirs are seen in the result, with the bias behind them.
+    #[test]
+    fn products_are_made_where_the_weights_are_held() {
+        let place = Place::open(&DeviceKind::Candle.into()).expect("candle's CPU");
+        let bias = Some(vec![1.0, -2.0, 0.5]);
+        let packed = Linear::packed(&matrix(1.0), bias.clone(), D_IN, D_OUT);
+        let map = Linear { held: place.hold(&matrix(2.0), D_IN, D_OUT).expect("room"), ..packed };
+        assert_eq!(applied(&map), applied(&Linear::packed(&matrix(2.0), bias, D_IN, D_OUT)));
+        let mut none = vec![1.0];
+        map.apply(&[], &mut none);
+        assert_eq!(none, [0.0; 0]);
+    }
+
+    #[test]
+    fn a_product_that_the_device_refuses_is_made_here_and_told() {
+        let device = Device::from(DeviceKind::Candle);
+        let place = Place::open(&device).expect("candle's CPU");
+        let packed = Linear::packed(&matrix(1.0), None, D_IN, D_OUT);
+        let expected = applied(&packed);
+        // Weights of another width: candle finds that the shapes do not fit.
+        let map = Linear { held: place.hold(&matrix(2.0)[..12], 4, 3).expect("room"), ..packed };
+        assert_eq!(device.trouble(), None);
+        assert_eq!(applied(&map), expected);
+        assert!(device.trouble().is_some_and(|why| !why.is_empty()), "{:?}", device.trouble());
     }
 }

@@ -10,6 +10,7 @@ use crosslens_kernels::softmax;
 use super::pieces::pieces;
 use super::spoken::{Heard, Hears, Spoken, SpokenSegment};
 use super::{AlignmentHeads, Passages, SpeechError, SpeechTokens, Task};
+use crate::Device;
 use crate::audio::{HOP, LogMel, Samples, WINDOW, Window};
 use crate::decode::{Decoding, TakenIn};
 use crate::generation::{EarlyStopping, Generation};
@@ -48,7 +49,12 @@ impl Speech {
     /// Opens a folder with a Whisper: `config.json`, weights, tokenizer, and what it has of `generation_config.json` and
     /// `preprocessor_config.json`.
     pub fn open(folder: &Path) -> Result<Self, SpeechError> {
-        let model = Arc::new(Model::open(folder)?);
+        Self::open_on(folder, &Device::default())
+    }
+
+    /// The same, the products of its weights made on a device.
+    pub fn open_on(folder: &Path, device: &Device) -> Result<Self, SpeechError> {
+        let model = Arc::new(Model::open_on(folder, device)?);
         if model.family() != "whisper" {
             return Err(SpeechError::NotSpeech { folder: folder.to_owned(), family: model.family() });
         }

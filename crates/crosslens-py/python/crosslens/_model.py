@@ -29,15 +29,21 @@ class Translation:
 
 
 def load(
-    path: Path, *, self_attention: bool = False, source_language: str | None = None, target_language: str | None = None
+    path: Path,
+    *,
+    self_attention: bool = False,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    device: str | None = None,
 ) -> Model:
     """Opens the folder of a run, a Hugging Face folder (Marian, BART, T5 and their kin), or a recording.
 
     With `self_attention`, heads of an encoder and a decoder that look at themselves are explained too, of a pretrained model or a Transformer
     trained here; other networks have none, and a recording has what was recorded. A multilingual model reads `source_language` and writes
-    `target_language`, as it names them (`en_XX` of mBART, `en` of M2M100, `eng_Latn` of NLLB), or what its files say.
+    `target_language`, as it names them (`en_XX` of mBART, `en` of M2M100, `eng_Latn` of NLLB), or what its files say. A pretrained model computes
+    on the CPU, or on `device`: `cuda`, `cuda:1` or `metal`, in a wheel that was built with that feature.
     """
-    return Model(_native.Model(path, self_attention, source_language, target_language))
+    return Model(_native.Model(path, self_attention, source_language, target_language, device))
 
 
 class Model:

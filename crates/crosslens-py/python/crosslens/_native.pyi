@@ -105,7 +105,12 @@ class Explanation:
 @final
 class Model:
     def __new__(
-        cls, path: _Path, self_attention: bool, source_language: str | None = None, target_language: str | None = None
+        cls,
+        path: _Path,
+        self_attention: bool,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        device: str | None = None,
     ) -> Model: ...
     @property
     def kind(self) -> str: ...

@@ -6,8 +6,8 @@ use crosslens_lab::train::RunFolder;
 use crosslens_lab::{AlignHeads, AlignOptions, Aligned, Aligner, SourceAndTarget};
 use serde_json::json;
 
-use super::languages::Languages;
 use super::linked::{LinkFile, read_pairs};
+use super::opening::Opening;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CORPUS")]
     corpus: Option<CorpusSpec>,
     #[command(flatten)]
-    languages: Languages,
+    opening: Opening,
     /// Without --corpus: so many sentences of the task.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     samples: u64,
@@ -106,7 +106,7 @@ fn symmetrisation(name: &str) -> Result<Symmetrization, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let model = open(&arguments.model, &arguments.languages)?;
+    let model = open(&arguments.model, &arguments.opening)?;
     let (pairs, gold) = match &arguments.corpus {
         Some(corpus) => {
             let pairs = read_pairs(corpus)?;
@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let (Some(reverse), Some(symmetrise)) = (&arguments.reverse, arguments.symmetrise) {
         let turned: Vec<SourceAndTarget> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
         let options = AlignOptions { heads: AlignHeads::Auto, keeps_weights: false, ..options };
-        let other = align(&open(reverse, &arguments.languages.turned())?, &turned, None, &options)?;
+        let other = align(&open(reverse, &arguments.opening.turned())?, &turned, None, &options)?;
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
             let mut tally = AlignmentTally::default();
@@ -175,11 +175,11 @@ fn quality(tally: &AlignmentTally) -> serde_json::Value {
 }
 
 /// Opens what links words; only models that were not trained here may have languages to choose from.
-fn open(path: &Path, languages: &Languages) -> Result<Aligner, Failure> {
+fn open(path: &Path, opening: &Opening) -> Result<Aligner, Failure> {
     if RunFolder::at(path).holds_run() {
-        languages.refuse()?;
+        opening.refuse()?;
     }
-    Ok(Aligner::open(path, &languages.choice().into())?)
+    Ok(Aligner::open(path, &opening.choices())?)
 }
 
 fn align(model: &Aligner, pairs: &[SourceAndTarget], gold: Option<&[Gold]>, options: &AlignOptions) -> Result<Aligned, Failure> {

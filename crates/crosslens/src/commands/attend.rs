@@ -4,7 +4,7 @@ use crosslens_lab::analysis::{AttendFormat, Description, Recordable};
 use crosslens_lab::{AttendOptions, Attention, ImportedModel, Sentence, Shard, TrainedModel};
 
 use super::explain::given_sums;
-use super::languages::Reading;
+use super::opening::Reading;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;

@@ -5,6 +5,7 @@ use crosslens_lab::{CaptionError, Captioner, Decoding};
 use serde_json::json;
 
 use super::explain_files::{Explaining, Unread};
+use crate::device::OnDevice;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;
@@ -27,6 +28,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     max_tokens: Option<u16>,
     #[command(flatten)]
+    on: OnDevice,
+    #[command(flatten)]
     explaining: Explaining,
     /// One JSON object a picture on standard output.
     #[arg(long)]
@@ -34,7 +37,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let captioner = Captioner::open(&arguments.model)?;
+    let captioner = Captioner::open(&arguments.model, &arguments.on.device())?;
     let mut how = Decoding::of(captioner.model());
     how.rules.n_beams = arguments.beams.map_or(how.rules.n_beams, Into::into);
     how.rules.max_tokens = arguments.max_tokens.map_or(how.rules.max_tokens, Into::into);
@@ -64,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     if unread.is_empty() || !written.is_empty() {
-        arguments.explaining.write(&arguments.model, written, &[])?;
+        arguments.explaining.write(&arguments.model, written, &[], arguments.on.device())?;
     }
     unread.finish()
 }

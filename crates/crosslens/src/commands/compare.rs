@@ -5,7 +5,7 @@ use crosslens_lab::analysis::heads::{Head, HeadChange};
 use serde_json::json;
 
 use super::heads::explained;
-use super::languages::Reading;
+use super::opening::Reading;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;

@@ -5,9 +5,9 @@ use crosslens_lab::analysis::explain::{Chosen, Explained, OWN_AVERAGES, Options,
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
 use crosslens_lab::{Attention, Choices, ImportedModel, ONE_ALONE, Opened, Sentences, TrainedModel, explain_recording};
 
-use super::languages::Reading;
 use super::memory::state_for_imported;
 use super::merge::refuse_twice;
+use super::opening::Reading;
 use super::report::{note_left_out, note_warnings};
 use crate::failure::Failure;
 use crate::hub::Hub;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crosslens_lab::analysis::Token;
 use crosslens_lab::analysis::explain::Options;
 use crosslens_lab::analysis::page::Page;
-use crosslens_lab::{Attention, Choices, ImportedModel, ImportedOptions, ShowOptions, Shown};
+use crosslens_lab::{Attention, Choices, Device, ImportedModel, ImportedOptions, ShowOptions, Shown};
 
 use super::report::{amount, counted, note_left_out};
 use crate::failure::Failure;
@@ -37,8 +37,14 @@ impl Explaining {
     /// Explains what a model wrote for sounds or pictures, where that is asked for.
     ///
     /// Times of words are taken from `heads`, each a layer and a head; from those that the model's files name where there are none.
-    pub(crate) fn write(&self, model: &Path, written: Vec<(PathBuf, Vec<Token>)>, heads: &[(usize, usize)]) -> Result<(), Failure> {
-        let choices = Choices { n_codes: self.codes.into(), heads: heads.to_vec(), ..Choices::default() };
+    pub(crate) fn write(
+        &self,
+        model: &Path,
+        written: Vec<(PathBuf, Vec<Token>)>,
+        heads: &[(usize, usize)],
+        device: Device,
+    ) -> Result<(), Failure> {
+        let choices = Choices { n_codes: self.codes.into(), heads: heads.to_vec(), device, ..Choices::default() };
         self.explain.as_deref().map_or(Ok(()), |page| write(model, written, &choices, page))
     }
 }

@@ -5,8 +5,8 @@ use crosslens_lab::analysis::explain::Memory;
 use crosslens_lab::{ImportedModel, Opened, Sentences, Shard, fit_recording};
 
 use super::explain::{corpus_of_imported, open};
-use super::languages::Languages;
 use super::memory::state;
+use super::opening::Opening;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
     #[command(flatten)]
-    languages: Languages,
+    opening: Opening,
     /// Only every n-th sentence, beginning with the i-th.
     #[arg(long, value_name = "i/n", default_value = "1/1")]
     shard: ShardText,
@@ -72,9 +72,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
     if !ImportedModel::is_at(&arguments.model) {
-        arguments.languages.refuse()?;
+        arguments.opening.refuse()?;
     }
-    let (stats, n_sentences) = match open(&arguments.model, &arguments.languages.choice().into(), arguments.self_attention)? {
+    let (stats, n_sentences) = match open(&arguments.model, &arguments.opening.choices(), arguments.self_attention)? {
         Opened::Model(model) => {
             let n_samples = arguments.samples.unwrap_or(1000);
             let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, n_samples)?;

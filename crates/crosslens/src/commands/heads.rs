@@ -10,9 +10,9 @@ use crosslens_lab::{Aligner, Attention, ImportedModel, Opened, RatedHead, Senten
 use serde_json::json;
 
 use super::explain::corpus_of_imported;
-use super::languages::Reading;
 use super::linked::{LinkFile, read_pairs};
 use super::memory::{state, state_for_imported};
+use super::opening::Reading;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;

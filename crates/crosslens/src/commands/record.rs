@@ -4,7 +4,7 @@ use crosslens_lab::analysis::{Existing, Fed};
 use crosslens_lab::{Attention, ImportedModel, RecordOptions, Sentences, TrainedModel};
 
 use super::explain::corpus_of_imported;
-use super::languages::Languages;
+use super::opening::Opening;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE.tsv")]
     corpus: Option<PathBuf>,
     #[command(flatten)]
-    languages: Languages,
+    opening: Opening,
     /// The folder of the recording.
     #[arg(short, long, value_name = "REC")]
     out: PathBuf,
@@ -64,13 +64,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let attention = if arguments.self_attention { Attention::All } else { Attention::Cross };
     let bar = SentenceBar::new();
     let n_sentences = if ImportedModel::is_at(&arguments.model) {
-        let model = ImportedModel::open_with(&arguments.model, &arguments.languages.choice().into(), attention)?;
+        let model = ImportedModel::open_with(&arguments.model, &arguments.opening.choices(), attention)?;
         let corpus = corpus_of_imported(arguments.corpus.as_deref(), &arguments.model, "record")?;
         let sentences = model.sentences(corpus, arguments.threads, &mut |progress| bar.show(progress))?;
         model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;
         sentences.len()
     } else {
-        arguments.languages.refuse()?;
+        arguments.opening.refuse()?;
         let model = TrainedModel { attention, ..TrainedModel::open(&arguments.model)? };
         let sentences = Sentences::choose(&model, arguments.corpus.as_deref(), arguments.seed, arguments.samples.unwrap_or_default())?;
         model.record(&sentences, &arguments.out, &options, &mut |done| bar.set(done, sentences.len()))?;

@@ -6,8 +6,8 @@ use crosslens_lab::train::RunFolder;
 use crosslens_lab::{ImportedModel, ImportedOptions, ImportedSentences, Opened, ShowOptions, Shown};
 use serde_json::json;
 
-use super::languages::Reading;
 use super::memory::state_for_imported;
+use super::opening::Reading;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::output;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::align::HeadList;
 use super::explain_files::{Explaining, Unread};
 use super::report::counted;
+use crate::device::OnDevice;
 use crate::failure::Failure;
 use crate::hub::Hub;
 use crate::progress::SecondBar;
@@ -54,6 +55,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     #[command(flatten)]
+    on: OnDevice,
+    #[command(flatten)]
     explaining: Explaining,
     /// One JSON object a sound on standard output.
     #[arg(long)]
@@ -78,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::refused(message).hint("a folder with a Whisper: hf download openai/whisper-tiny --local-dir whisper-tiny"));
     }
     interrupt::listen();
-    let mut model = SpeechModel::open(&arguments.model)?;
+    let mut model = SpeechModel::open(&arguments.model, &arguments.on.device())?;
     let heads = arguments.heads.as_ref().map_or(&[][..], |HeadList(heads)| heads);
     if !heads.is_empty() {
         model.align_by(heads)?;
@@ -130,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     if unread.is_empty() || !written.is_empty() {
-        arguments.explaining.write(&arguments.model, written, heads)?;
+        arguments.explaining.write(&arguments.model, written, heads, arguments.on.device())?;
     }
     unread.finish()
 }

@@ -11,8 +11,8 @@ use crosslens_lab::{
 };
 use serde_json::json;
 
-use super::languages::Languages;
 use super::memory::state_for_imported;
+use super::opening::Opening;
 use super::report::{amount, counted};
 use crate::failure::Failure;
 use crate::hub::Hub;
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "TEXT")]
     pub(super) text: Option<String>,
     #[command(flatten)]
-    languages: Languages,
+    opening: Opening,
     /// Hypotheses that are followed side by side. Default: what the model's files say.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) beams: Option<u16>,
@@ -103,14 +103,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let hint = format!("crosslens report {}", arguments.model.display());
             return Err(Failure::usage("--explain is for models that were not trained here").hint(hint));
         }
-        arguments.languages.refuse()?;
+        arguments.opening.refuse()?;
         return super::translate_run::run(arguments);
     }
     if arguments.scores || arguments.replace_unknown || arguments.attention.is_some() {
         return Err(Failure::usage("--scores, --replace-unknown and --attention are for networks trained here")
             .hint("--json, or `crosslens attend`"));
     }
-    let model = ImportedModel::open_with(&arguments.model, &arguments.languages.choice().into(), Attention::Cross)?;
+    let model = ImportedModel::open_with(&arguments.model, &arguments.opening.choices(), Attention::Cross)?;
     let how = match &model {
         ImportedModel::Pretrained(model) => Some(decoding(arguments, model)?),
         ImportedModel::Mapped(_) => {

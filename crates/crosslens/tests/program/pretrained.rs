@@ -837,3 +837,27 @@ fn a_model_of_the_hub_is_fetched_only_where_that_is_asked_for() {
     assert_eq!(without.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&without.stderr).contains("there is no program `hf`"));
 }
+
+/// Of a build without features the CPU is the only device; who asks for another is told what to do.
+#[test]
+#[cfg(not(any(feature = "candle", feature = "cuda", feature = "metal")))]
+fn devices_that_are_not_there_are_refused() {
+    let folder = folder();
+    let refused = |arguments: &[&str], exit: &str, words: &[&str]| {
+        let seen = seen(folder.path(), arguments);
+        assert!(seen.starts_with(exit), "{seen}");
+        words.iter().for_each(|word| assert!(seen.contains(word), "no `{word}` in {seen}"));
+    };
+    let text = ["--source", "w5 w6", "-o", "x.json"];
+    succeed(folder.path(), &[&["attend", "t5", "--device", "cpu"], &text[..]].concat());
+    for command in
+        [&["attend", "t5"][..], &["translate", "t5", "w5"], &["heads", "t5", "--corpus", "pairs.tsv"], &["caption", "t5", "x.png"]]
+    {
+        let given = if command[0] == "attend" { &text[..] } else { &[] };
+        let words = ["this build has no device `cuda:1`", "build with `--features cuda`"];
+        refused(&[command, &["--device", "cuda:1"], given].concat(), "exit 1", &words);
+    }
+    refused(&["translate", "t5", "w5", "--device", "gpu"], "exit 2", &["there is no device `gpu`; known are cpu, candle, cuda and metal"]);
+    train(folder.path(), "1");
+    refused(&["explain", "run", "--device", "cpu"], "exit 2", &["--device is for pretrained models", "leave it out"]);
+}

@@ -7,7 +7,7 @@ use super::common::{crosslens, page_report, run, seen, shown, succeed};
 use super::planted_whisper::{SAID, generation, noise, plant, plant_listening, wav, write};
 use super::serve::Serving;
 use crosslens_lab::speech::Listening;
-use crosslens_lab::{HeardSoFar, SpeechModel};
+use crosslens_lab::{Device, HeardSoFar, SpeechModel};
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
@@ -437,7 +437,7 @@ fn codes_tell_noise_from_silence_and_are_what_a_head_looks_at() {
 #[test]
 fn whoever_listens_along_hears_of_every_window_and_may_stop() {
     let folder = folder();
-    let model = SpeechModel::open(&folder.path().join("whisper")).expect("a model");
+    let model = SpeechModel::open(&folder.path().join("whisper"), &Device::default()).expect("a model");
     let listen = |most: usize| {
         let mut told: Vec<(f64, Option<f64>, Vec<String>)> = Vec::new();
         let mut hear = |heard: HeardSoFar<'_>| {

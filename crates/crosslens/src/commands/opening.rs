@@ -1,12 +1,13 @@
-//! Options that say how pretrained models read: in which languages, and by how many codes.
+//! Options that say how pretrained models are opened and read: where they compute, in which languages, and by how many codes.
 
 use crosslens_lab::{Choices, DEFAULT_CODES, LanguageChoice};
 
+use crate::device::OnDevice;
 use crate::failure::Failure;
 
-// Languages of a multilingual model. A doc comment here would become the help of every command that takes them.
+// How a pretrained model is opened. A doc comment here would become the help of every command that takes them.
 #[derive(clap::Args, Clone, Default)]
-pub(crate) struct Languages {
+pub(crate) struct Opening {
     /// The language of sources as a multilingual model names it: en_XX (mBART), en (M2M100), eng_Latn (NLLB). Default: what the model's
     /// files say.
     #[arg(long, value_name = "CODE")]
@@ -14,21 +15,25 @@ pub(crate) struct Languages {
     /// The language of targets.
     #[arg(long, value_name = "CODE")]
     target_language: Option<String>,
+    #[command(flatten)]
+    on: OnDevice,
 }
 
-impl Languages {
-    /// For a model that may tell languages apart.
-    pub(crate) fn choice(&self) -> LanguageChoice {
-        LanguageChoice { source: self.source_language.clone(), target: self.target_language.clone() }
+impl Opening {
+    /// For a model that may need them.
+    pub(crate) fn choices(&self) -> Choices {
+        let languages = LanguageChoice { source: self.source_language.clone(), target: self.target_language.clone() };
+        Choices { languages, device: self.on.device(), ..Choices::default() }
     }
 
     /// For a model of the other direction.
     pub(crate) fn turned(&self) -> Self {
-        Self { source_language: self.target_language.clone(), target_language: self.source_language.clone() }
+        Self { source_language: self.target_language.clone(), target_language: self.source_language.clone(), ..self.clone() }
     }
 
-    /// Fails if a language is given for a model that cannot know any.
+    /// Fails if anything is given for a network trained here or a recording.
     pub(crate) fn refuse(&self) -> Result<(), Failure> {
+        self.on.refuse()?;
         if self.source_language.is_none() && self.target_language.is_none() {
             return Ok(());
         }
@@ -41,7 +46,7 @@ impl Languages {
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct Reading {
     #[command(flatten)]
-    languages: Languages,
+    opening: Opening,
     /// Of models that read sounds or pictures: codes for frames or patches, which have no tokens. Default: 64.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=4096))]
     codes: Option<u16>,
@@ -50,12 +55,12 @@ pub(crate) struct Reading {
 impl Reading {
     /// For a model that may need them.
     pub(crate) fn choices(&self) -> Choices {
-        Choices { n_codes: self.codes.map_or(DEFAULT_CODES, Into::into), ..self.languages.choice().into() }
+        Choices { n_codes: self.codes.map_or(DEFAULT_CODES, Into::into), ..self.opening.choices() }
     }
 
     /// Fails if anything is given for a network trained here or a recording.
     pub(crate) fn refuse(&self) -> Result<(), Failure> {
-        self.languages.refuse()?;
+        self.opening.refuse()?;
         if self.codes.is_none() {
             return Ok(());
         }
