@@ -2,8 +2,9 @@
 //!
 //! The inner tile keeps `R × 2` registers of the result while it walks along the shared dimension; the right side is read in panels of two
 //! registers' width, packed once and reused (the recurrent weights serve every step and every shard). Each element of the result is one
-//! chain of multiply-adds along the shared dimension, in order, so it depends on its row and column alone. While the first tiles of a panel
-//! run, the next panel is brought into the second cache: weights of a large model come from further away than the processor guesses ahead.
+//! chain of multiply-adds along the shared dimension, in order, so it depends on its row and column alone. While the tiles of a panel run,
+//! the next panel is brought into the second cache: weights of a large model come from further away than the processor guesses ahead. Every
+//! tile asks for its share, because a processor keeps few requests under way and stands still beyond them.
 //!
 //! Why not a matrix-product crate: those pack both sides on every call, which for the few rows of one recurrent step costs a third of the
 //! time, and choose their kernel by size, so that a row's bits depend on the rows beside it.
@@ -11,12 +12,15 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::aligned::LINE;
 use crate::rows::fetch_address;
 use crate::{Aligned, Matrix, MatrixMut, Real};
 
-/// Most rows of the result that one tile holds.
+/// Most rows of the result that one tile holds, in the 16 registers that every processor has.
 const TILE_ROWS: usize = 6;
+/// Bytes of a register where there are 32 of them.
+const WIDE_REGISTER: usize = 64;
+/// Rows that a tile holds in 32 registers: the right side is read half as often.
+const TALL_ROWS: usize = 12;
 /// Rows of the shared dimension that a transposed product packs at a time: a panel stays in the first-level cache.
 const CHUNK_ROWS: usize = 256;
 /// Rows of a panel that are filled together from a matrix lying the other way: they stay in the first-level cache while its rows pass by,
@@ -39,6 +43,8 @@ pub enum Write {
 pub struct Packed<F> {
     /// One panel after the other.
     panels: Aligned<F>,
+    /// What is added to every row of a result; empty where nothing is.
+    bias: Aligned<F>,
     rows: usize,
     columns: usize,
     width: usize,
@@ -47,12 +53,19 @@ pub struct Packed<F> {
 impl<F: Real> Packed<F> {
     /// Nothing packed yet.
     pub fn new() -> Self {
-        Self { panels: Aligned::zeros(0), rows: 0, columns: 0, width: 0 }
+        Self { panels: Aligned::zeros(0), bias: Aligned::zeros(0), rows: 0, columns: 0, width: 0 }
     }
 
-    /// Takes a copy of `matrix`, in place of what was packed before.
+    /// Takes a copy of `matrix`, in place of what was packed before, without a bias.
     pub fn pack(&mut self, matrix: Matrix<'_, F>) {
         F::pack(self, matrix);
+    }
+
+    /// Has [`product`] add `bias` to every row of its results, where it costs next to nothing. Panics unless it has as many numbers as the
+    /// matrix has columns.
+    pub fn add_bias(&mut self, bias: &[F]) {
+        assert_eq!(bias.len(), self.columns, "numbers of a bias");
+        self.bias = Aligned::from(bias);
     }
 
     /// Rows of the packed matrix.
@@ -72,7 +85,7 @@ impl<F: Real> Packed<F> {
     }
 }
 
-/// `result = left · right`, or `+=` with [`Write::Add`]. Panics unless the shapes fit.
+/// `result = left · right + bias`, or `+=` with [`Write::Add`]. Panics unless the shapes fit.
 ///
 /// ```
 /// use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, product};
@@ -137,6 +150,7 @@ impl<F: Real> WithSimd for Pack<'_, F> {
         (packed.rows, packed.columns, packed.width) = (rows, columns, width);
         let len = columns.div_ceil(width) * rows * width;
         packed.panels.reshape(len);
+        packed.bias.reshape(0);
         if rows == 0 {
             return;
         }
@@ -192,21 +206,26 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
         let (n_rows, depth, n_columns) = (left.rows(), left.columns(), right.columns);
         let width = 2 * lanes::<F, S>();
         if depth == 0 {
-            return nothing_to_add(result, write);
+            nothing_to_add(result, write);
+            if !right.bias.is_empty() {
+                (0..n_rows).for_each(|row| result.row_mut(row).iter_mut().zip(&right.bias[..]).for_each(|(x, bias)| *x += *bias));
+            }
+            return;
         }
         assert_eq!(right.width, width, "packed for these registers");
         let (left, left_row, left_column) = left.parts();
         let (result, result_row) = result.parts_mut();
-        let tiles = tiles(n_rows);
+        let tiles = tiles(n_rows, tile_rows::<F, S>());
         let panels = right.first();
-        let line = LINE / size_of::<F>();
+        // Of the next panel, as much at every step as brings all of it by the last tile.
+        let share = width.div_ceil(tiles.clone().count().max(1));
         for column in (0..n_columns).step_by(width) {
             for (number, (row, height)) in tiles.clone().enumerate() {
-                // A panel has as many lines for each step as `width` fills: that many tiles ask for one of them at every step.
-                let asks = number * line < width && column + width < n_columns;
+                let asks = number * share < width && column + width < n_columns;
                 let tile = Tile {
-                    ahead: panels.wrapping_add((column + width + number * line) * depth),
-                    ahead_step: if asks { line } else { 0 },
+                    ahead: panels.wrapping_add((column + width + number * share) * depth),
+                    ahead_step: if asks { share } else { 0 },
+                    bias: if right.bias.is_empty() { std::ptr::null() } else { right.bias[column..].as_ptr() },
                     depth,
                     // SAFETY: `row < n_rows`, and every element of `left` was checked to lie in its slice when the matrix was made.
                     left: unsafe { left.add(row * left_row) },
@@ -222,7 +241,13 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
                     write,
                 };
                 // SAFETY: `height` rows and `tile.width` columns from here lie inside the result.
-                unsafe { tile.run(simd, height) };
+                unsafe {
+                    if tile_rows::<F, S>() == TALL_ROWS && height == TALL_ROWS {
+                        tile.rows::<S, TALL_ROWS>(simd);
+                    } else {
+                        tile.run(simd, height);
+                    }
+                }
             }
         }
     }
@@ -249,7 +274,7 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
         let mut strip = [F::ZERO; CHUNK_ROWS * TILE_ROWS];
         let (result, result_row) = result.parts_mut();
         let panels = right.first();
-        for (row, height) in tiles(n_rows) {
+        for (row, height) in tiles(n_rows, TILE_ROWS) {
             let (places, _) = strip.as_chunks_mut::<TILE_ROWS>();
             for (place, inner) in places.iter_mut().zip(0..depth) {
                 match left.row(inner)[row..].first_chunk::<TILE_ROWS>() {
@@ -261,6 +286,7 @@ impl<F: Real> WithSimd for TransposedProduct<'_, '_, F> {
                 let tile = Tile {
                     ahead: panels,
                     ahead_step: 0,
+                    bias: std::ptr::null(),
                     depth,
                     left: strip.as_ptr(),
                     left_row: 1,
@@ -304,11 +330,12 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
         let (right_data, right_row, _) = right.parts();
         {
             let (result, result_row) = result.parts_mut();
-            for (row, height) in tiles(n_rows) {
+            for (row, height) in tiles(n_rows, TILE_ROWS) {
                 for column in (0..whole).step_by(width) {
                     let tile = Tile {
                         ahead: right_data,
                         ahead_step: 0,
+                        bias: std::ptr::null(),
                         depth,
                         // SAFETY: as in `PackedProduct`.
                         left: unsafe { left_data.add(row * left_row) },
@@ -341,15 +368,24 @@ impl<F: Real> WithSimd for RowsProduct<'_, '_, F> {
     }
 }
 
-/// First rows and heights of the tiles that cover `n_rows` rows, of about the same height: a last one of two rows would take as long as
-/// four.
+/// Most rows of a tile of these registers.
 #[inline(always)]
-fn tiles(n_rows: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
-    let n_tiles = n_rows.div_ceil(TILE_ROWS);
+const fn tile_rows<F: Real, S: Simd>() -> usize {
+    if size_of::<F::Lanes<S>>() == WIDE_REGISTER { TALL_ROWS } else { TILE_ROWS }
+}
+
+/// First rows and heights of the tiles that cover `n_rows` rows: those of `most` rows first, where that is more than [`TILE_ROWS`], then
+/// others of at most so many, of about the same height: a last one of two rows would take as long as four.
+#[inline(always)]
+fn tiles(n_rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
+    let n_tall = if most > TILE_ROWS { n_rows / most } else { 0 };
+    let n_rest = n_rows - n_tall * most;
+    let n_tiles = n_rest.div_ceil(TILE_ROWS);
     // Divided once: a division per tile is felt.
-    let (height, n_taller) = (n_rows / n_tiles.max(1), n_rows % n_tiles.max(1));
-    (0..n_tiles).scan(0, move |next, number| {
-        let (row, height) = (*next, height + usize::from(number < n_taller));
+    let (height, n_taller) = (n_rest / n_tiles.max(1), n_rest % n_tiles.max(1));
+    (0..n_tall + n_tiles).scan(0, move |next, number| {
+        let height = if number < n_tall { most } else { height + usize::from(number - n_tall < n_taller) };
+        let row = *next;
         *next += height;
         Some((row, height))
     })
@@ -362,12 +398,14 @@ fn nothing_to_add<F: Real>(result: &mut MatrixMut<'_, F>, write: Write) {
     }
 }
 
-/// One block of the result: up to [`TILE_ROWS`] rows, two registers wide.
+/// One block of the result: up to [`TILE_ROWS`] rows or [`TALL_ROWS`], two registers wide.
 #[derive(Clone, Copy)]
 struct Tile<F> {
     /// What is read after this tile, asked for on the way: a line at every step, or the same again and again where nothing is.
     ahead: *const F,
     ahead_step: usize,
+    /// What is added to every row; null for nothing.
+    bias: *const F,
     depth: usize,
     left: *const F,
     left_row: usize,
@@ -384,8 +422,9 @@ impl<F: Real> Tile<F> {
     /// Computes the tile's first `min(rows, TILE_ROWS)` rows.
     ///
     /// # Safety
-    /// `left` must be readable at `i · left_row + p · left_column`, `right` at `p · right_row + j`, and `result` writable at
-    /// `i · result_row + j`, for those rows `i`, all `p < depth`, and `j` below two registers' width (`result`: below `self.width`).
+    /// `bias` must be null or readable at `j < self.width`, `left` readable at `i · left_row + p · left_column`, `right` at
+    /// `p · right_row + j`, and `result` writable at `i · result_row + j`, for those rows `i`, all `p < depth`, and `j` below two registers'
+    /// width (`result`: below `self.width`).
     #[inline(always)]
     unsafe fn run<S: Simd>(self, simd: S, rows: usize) {
         // SAFETY: the caller's promise, for the number of rows at hand.
@@ -396,7 +435,7 @@ impl<F: Real> Tile<F> {
                 3 => self.rows::<S, 3>(simd),
                 4 => self.rows::<S, 4>(simd),
                 5 => self.rows::<S, 5>(simd),
-                _ => self.rows::<S, 6>(simd),
+                _ => self.rows::<S, TILE_ROWS>(simd),
             }
         }
     }
@@ -422,20 +461,29 @@ impl<F: Real> Tile<F> {
                 right = right.wrapping_add(self.right_row);
             }
         }
-        for (row, sums) in sums.iter().enumerate() {
-            // SAFETY: the caller promised `self.width` writable elements in each of these rows; only a full tile is written by registers.
+        // Sums are copied out of their array: were it pointed to, they would be written to memory at every step.
+        for (row, sums) in sums.into_iter().enumerate() {
+            // SAFETY: the caller promised `self.width` writable elements in each of these rows, and as many of a bias; only a full tile is
+            // written by registers.
             unsafe {
                 let result = self.result.add(row * self.result_row);
                 if self.width == 2 * half {
-                    for (part, &sum) in sums.iter().enumerate() {
+                    for (part, mut sum) in sums.into_iter().enumerate() {
                         let place = result.add(part * half).cast::<F::Lanes<S>>();
-                        place.write_unaligned(if self.write == Write::Add { F::add_lanes(simd, place.read_unaligned(), sum) } else { sum });
+                        if self.write == Write::Add {
+                            sum = F::add_lanes(simd, place.read_unaligned(), sum);
+                        }
+                        if !self.bias.is_null() {
+                            sum = F::add_lanes(simd, sum, self.bias.add(part * half).cast::<F::Lanes<S>>().read_unaligned());
+                        }
+                        place.write_unaligned(sum);
                     }
                 } else {
                     let elements = std::slice::from_raw_parts(sums.as_ptr().cast::<F>(), self.width);
                     for (column, &element) in elements.iter().enumerate() {
                         let place = result.add(column);
-                        *place = if self.write == Write::Add { *place + element } else { element };
+                        let sum = if self.write == Write::Add { *place + element } else { element };
+                        *place = if self.bias.is_null() { sum } else { sum + *self.bias.add(column) };
                     }
                 }
             }
@@ -533,6 +581,19 @@ mod tests {
             let twice: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
             prop_assert!(close(&result, &twice));
 
+            let bias = noise(columns, seed ^ 9);
+            packed.add_bias(&bias);
+            product(MatrixMut::new(&mut result, rows, columns), left, &packed, Write::Over);
+            let mut biased = expected.clone();
+            biased.chunks_exact_mut(columns.max(1)).for_each(|row| crate::add(row, &bias));
+            prop_assert!(close(&result, &biased));
+            product(MatrixMut::new(&mut result, rows, columns), left, &packed, Write::Add);
+            let twice: Vec<f64> = biased.iter().map(|x| 2.0 * x).collect();
+            prop_assert!(close(&result, &twice));
+            packed.pack(right);
+            product(MatrixMut::new(&mut result, rows, columns), left, &packed, Write::Over);
+            prop_assert!(close(&result, &expected), "packing forgets the bias");
+
             let mut result = vec![7.0; rows * columns];
             product_of_rows(MatrixMut::new(&mut result, rows, columns), left, right, Write::Over);
             prop_assert!(close(&result, &expected));
@@ -563,7 +624,7 @@ mod tests {
         }
 
         #[test]
-        fn a_row_does_not_depend_on_the_rows_beside_it(rows in 1usize..20, depth in 1usize..40, columns in 1usize..40, seed: u64) {
+        fn a_row_does_not_depend_on_the_rows_beside_it(rows in 1usize..40, depth in 1usize..40, columns in 1usize..40, seed: u64) {
             let left: Vec<f32> = noise(rows * depth, seed).iter().map(|&x| x as f32).collect();
             let right: Vec<f32> = noise(depth * columns, !seed).iter().map(|&x| x as f32).collect();
             let mut packed = Packed::new();

@@ -16,10 +16,11 @@ use crate::model::Model;
 use crate::senses::Source;
 use crate::stack::Memory;
 
-/// Rows of source and target that are run side by side.
-const BATCH_ROWS: usize = 512;
+/// Rows of source and target that are run side by side: enough to share the weights that pass by, and so few that a thread that is slowed
+/// down leaves the next ones to another.
+const BATCH_ROWS: usize = 216;
 
-/// What the logits of the rows that are read out together may take, unless one row alone takes more: of 250,000 words each of 512 rows has
+/// What the logits of the rows that are read out together may take, unless one row alone takes more: of 250,000 words each row has
 /// a megabyte.
 const LOGIT_BYTES: usize = 64 << 20;
 
@@ -642,12 +643,12 @@ fn layer_sites(
 mod tests {
     use super::*;
 
-    /// 2560 rows would be five shards of 512, which pairs of 40 do not fill; of six, 427 rows each, none has more than eleven pairs.
+    /// 2560 rows would be twelve shards of 214, which pairs of 40 do not fill; of thirteen, 197 rows each, none has more than five pairs.
     #[test]
     fn shards_are_even_and_not_too_large() {
         let lengths = |n_rows: &[usize], n_threads| shards(n_rows, n_threads).iter().map(|shard| shard.len()).collect::<Vec<_>>();
-        assert_eq!(lengths(&[40; 64], 1), [11, 11, 10, 11, 11, 10]);
-        assert_eq!(lengths(&[25; 64], 2), [16; 4]);
+        assert_eq!(lengths(&[40; 64], 1), [5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4]);
+        assert_eq!(lengths(&[25; 64], 2), [8; 8]);
         assert_eq!(lengths(&[25; 3], 2), [2, 1]);
         assert_eq!(lengths(&[], 2), [0; 0]);
         // Too large for any shard, so alone in one; those around it do not suffer.

@@ -11,9 +11,9 @@ use crate::weights::Weights;
 
 /// Inputs that are multiplied before the next ones: as many rows of a panel as stay near.
 const DEPTH: usize = 512;
-/// Most rows that are multiplied before the next ones, so that they and their results stay near while the weights pass by: as many as 17
-/// tiles of a product hold.
-const NEAR_ROWS: usize = 102;
+/// Most rows that are multiplied before the next ones, so that they and their results stay near while the weights pass by: as many as 9
+/// of a product's tallest tiles hold.
+const NEAR_ROWS: usize = 108;
 /// Outputs that are packed from a table at a time.
 const TABLE_ROWS: usize = 1024;
 
@@ -21,7 +21,7 @@ const TABLE_ROWS: usize = 1024;
 pub(crate) struct Linear {
     /// Where its numbers come from, and the first of its outputs there; nothing where they are made of others.
     origin: Option<(Origin, usize)>,
-    /// `Wᵀ`, cut along the inputs. Results are added in order, so that the cut changes no bit of them.
+    /// `Wᵀ`, cut along the inputs; the last adds the bias. Results are added in order, so that no bit depends on the rows beside.
     blocks: Vec<Packed<f32>>,
     /// The same on a device, where products are made on one. Ours are kept for those that it refuses.
     held: Option<Held>,
@@ -96,6 +96,9 @@ impl Linear {
         let pack = |from: usize| {
             let mut packed = Packed::new();
             packed.pack(turned.row_range(from, (from + DEPTH).min(d_in)));
+            if let Some(bias) = bias.as_ref().filter(|_| from + DEPTH >= d_in) {
+                packed.add_bias(bias);
+            }
             packed
         };
         Self { origin: None, blocks: (0..d_in).step_by(DEPTH).map(pack).collect(), held: None, bias, d_in, d_out }
@@ -114,7 +117,10 @@ impl Linear {
         let n_rows = rows.len() / self.d_in;
         result.resize(n_rows * self.d_out, 0.0);
         if self.held.as_ref().is_some_and(|held| held.multiply(rows, result)) {
-            return self.add_bias(result);
+            if let Some(bias) = &self.bias {
+                result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));
+            }
+            return;
         }
         let n_near = evenly(n_rows, NEAR_ROWS);
         let near = rows.chunks(n_near * self.d_in).zip(result.chunks_mut(n_near * self.d_out));
@@ -127,13 +133,6 @@ impl Linear {
                 product(MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()), block, write);
                 write = Write::Add;
             }
-            self.add_bias(result);
-        }
-    }
-
-    fn add_bias(&self, result: &mut [f32]) {
-        if let Some(bias) = &self.bias {
-            result.chunks_exact_mut(self.d_out).for_each(|row| add(row, bias));
         }
     }
 }
