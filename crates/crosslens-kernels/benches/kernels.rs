@@ -1,8 +1,8 @@
 //! Kernels one by one: `cargo bench -p crosslens-kernels`.
 
 use crosslens_kernels::{
-    Matrix, MatrixMut, Packed, Real, Write, add, add_scaled, dots, dots_of, log_sum_exp, place_of_highest, product, product_of_rows,
-    softmax, squared_norm, sum_rows, transposed_product, vectorised,
+    Matrix, MatrixMut, Packed, Real, Write, add, add_scaled, dots, dots_of, log_sum_exp, place_of_highest, product, product_of_many,
+    product_of_rows, softmax, squared_norm, sum_rows, transposed_product, vectorised,
 };
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -36,6 +36,23 @@ fn large_map<F: Real>(bencher: Bencher<'_, '_>, (_, rows, d_in, d_out): (&str, u
     packed.pack(Matrix::new(&weights, d_in, d_out));
     bencher.counter(ItemsCount::new(2 * rows * d_in * d_out)).bench_local(|| {
         product(MatrixMut::new(&mut result, rows, d_out), Matrix::new(&states, rows, d_in), &packed, Write::Over);
+    });
+}
+
+/// Many rows, on the matrix unit if there is one, through one map, which stays in the cache, or through many, which do not. Items are
+/// floating-point operations.
+#[divan::bench(args = [(16, 1), (32, 1), (224, 1), (224, 64), (400, 64)])]
+fn map_of_many_rows(bencher: Bencher<'_, '_>, (rows, n_maps): (usize, usize)) {
+    const N: usize = 512;
+    let (states, weights) = (noise::<f32>(rows * N), noise(N * N));
+    let mut result = noise::<f32>(rows * N);
+    let mut packed = Packed::new();
+    packed.pack(Matrix::new(&weights, N, N));
+    let maps = vec![packed; n_maps];
+    bencher.counter(ItemsCount::new(2 * rows * N * N * n_maps)).bench_local(|| {
+        for packed in &maps {
+            product_of_many(MatrixMut::new(&mut result, rows, N), Matrix::new(&states, rows, N), packed, Write::Over);
+        }
     });
 }
 

@@ -9,6 +9,8 @@
 mod aligned;
 mod elementary;
 mod matrix;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod matrix_unit;
 mod moments;
 mod product;
 mod real;
@@ -19,7 +21,7 @@ mod threads;
 pub use aligned::Aligned;
 pub use matrix::{Matrix, MatrixMut};
 pub use moments::moments;
-pub use product::{Packed, Write, product, product_of_rows, transposed_product};
+pub use product::{Packed, Write, product, product_of_many, product_of_rows, transposed_product, unit_rows};
 pub use real::Real;
 pub use rows::{add, add_scaled, dots, dots_of, fetch_ahead, fetch_for_later, fetch_line, squared_norm, sum_rows};
 pub use softmax::{log_sum_exp, place_of_highest, softmax};

@@ -8,7 +8,7 @@ use crosslens_analysis::{Signal, Token};
 use crate::families::{self, Family};
 use crate::fields::Fields;
 use crate::generation::Generation;
-use crate::layers::{Head, Need, Positions, Spans, Table, Unwatched, Watch};
+use crate::layers::{Head, Need, Pace, Positions, Spans, Table, Unwatched, Watch};
 use crate::senses::{Grid, Source};
 use crate::stack::{Memory, Reads, Stack};
 use crate::weights::Weights;
@@ -175,7 +175,7 @@ impl Model {
         let spans = self.source_spans(sources);
         let mut states = self.encoder.embed(sources.iter().copied(), 0);
         self.encoder.run(&mut states, &spans, None, 0..self.encoder.layers.len(), Need::Output, watch);
-        self.encoder.finish(&mut states);
+        self.encoder.finish(Pace::Sentences, &mut states);
         Encoded { spans, states }
     }
 
@@ -187,7 +187,7 @@ impl Model {
         let memory = Memory { states: &encoded.states, spans: &encoded.spans };
         self.decoder.run(&mut states, &spans, Some(memory), 0..self.decoder.layers.len(), need, watch);
         if need == Need::Output {
-            self.decoder.finish(&mut states);
+            self.decoder.finish(Pace::Sentences, &mut states);
         }
         (spans, states)
     }
@@ -198,13 +198,13 @@ impl Model {
         self.n_source_steps(source)?;
         self.check_fed(fed)?;
         let encoded = self.encode(&[source], &mut Unwatched);
-        Ok(self.logits(&self.decode(&encoded, &[fed], Need::Output, &mut Unwatched).1))
+        Ok(self.logits(&self.decode(&encoded, &[fed], Need::Output, &mut Unwatched).1, Pace::Sentences))
     }
 
     /// Logits `[rows, words]` from the states the readout reads.
-    pub(crate) fn logits(&self, states: &[f32]) -> Vec<f32> {
+    pub(crate) fn logits(&self, states: &[f32], pace: Pace) -> Vec<f32> {
         let Readout { table, bias, scale, head } = &self.readout;
-        head.get_or_init(|| Head::of(table, bias.clone(), *scale, &self.weights.place)).apply(states)
+        head.get_or_init(|| Head::of(table, bias.clone(), *scale, &self.weights.place)).apply(states, pace)
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crosslens_analysis::{SiteKind, Token};
 use crosslens_kernels::add;
 
-use crate::layers::{Activation, At, Attention, Keys, Linear, Need, Norm, Positions, Question, Scratch, Spans, Table, Watch, evenly};
+use crate::layers::{
+    Activation, At, Attention, Keys, Linear, Need, Norm, Pace, Positions, Question, Scratch, Spans, Table, Watch, rows_at_a_time,
+};
 use crate::senses::{Sense, Source};
 
 /// Most rows that go through a feed-forward layer at a time: of 2048 numbers each they take 690 KB between its two maps.
@@ -140,7 +142,7 @@ impl Stack {
         need: Need,
         watch: &mut dyn Watch,
     ) {
-        let mut buffers = Buffers::default();
+        let (mut buffers, pace) = (Buffers::default(), Pace::Sentences);
         for number in layers.clone() {
             let layer = &self.layers[number];
             let last = need == Need::Weights && number + 1 == layers.end;
@@ -150,9 +152,17 @@ impl Stack {
             let wanted = need_of(layer.cross.is_none());
             self.part(rows, norm, &mut buffers, |states, buffers, result| {
                 watch.states(at, states, states);
-                let keys = attention.keys(states, wanted);
-                let question =
-                    Question { at, queries: states, query_spans: spans, first_step: 0, key_states: states, key_spans: spans, need: wanted };
+                let keys = attention.keys(states, pace, wanted);
+                let question = Question {
+                    at,
+                    queries: states,
+                    query_spans: spans,
+                    first_step: 0,
+                    key_states: states,
+                    key_spans: spans,
+                    pace,
+                    need: wanted,
+                };
                 let width = attention.key.d_out();
                 attention.answer(&question, of_sentences(&keys, spans, width), watch, buffers, result);
                 wanted
@@ -162,7 +172,7 @@ impl Stack {
                 let wanted = need_of(true);
                 self.part(rows, norm, &mut buffers, |states, buffers, result| {
                     watch.states(at, states, memory.states);
-                    let keys = attention.keys(memory.states, wanted);
+                    let keys = attention.keys(memory.states, pace, wanted);
                     let question = Question {
                         at,
                         queries: states,
@@ -170,6 +180,7 @@ impl Stack {
                         first_step: 0,
                         key_states: memory.states,
                         key_spans: memory.spans,
+                        pace,
                         need: wanted,
                     };
                     let width = attention.key.d_out();
@@ -180,19 +191,19 @@ impl Stack {
             if last {
                 return;
             }
-            self.feed_forward(layer, rows, &mut buffers);
+            self.feed_forward(layer, pace, rows, &mut buffers);
         }
     }
 
     /// What stands after the last layer.
-    pub(crate) fn finish(&self, rows: &mut Vec<f32>) {
+    pub(crate) fn finish(&self, pace: Pace, rows: &mut Vec<f32>) {
         for ending in &self.ending {
             match ending {
                 Ending::Norm(norm) => norm.apply_in_place(rows),
                 Ending::Activation(activation) => activation.apply(rows),
                 Ending::Linear(map) => {
                     let mut mapped = Vec::new();
-                    map.apply(rows, &mut mapped);
+                    map.apply(rows, pace, &mut mapped);
                     *rows = mapped;
                 }
             }
@@ -219,10 +230,10 @@ impl Stack {
     }
 
     /// Some rows at a time, from the norm to the residual path, so that what stands between the two maps, which is wide, stays near.
-    fn feed_forward(&self, layer: &Layer, rows: &mut [f32], buffers: &mut Buffers) {
+    fn feed_forward(&self, layer: &Layer, pace: Pace, rows: &mut [f32], buffers: &mut Buffers) {
         let (norm, feed) = &layer.feed_forward;
         let Buffers { normed, part, hidden, gate, .. } = buffers;
-        let n_near = evenly(rows.len() / self.d(), WIDE_ROWS);
+        let n_near = rows_at_a_time(rows.len() / self.d(), WIDE_ROWS);
         for rows in rows.chunks_mut(n_near * self.d()) {
             let input = match self.norm_place {
                 NormPlace::Before => {
@@ -231,13 +242,13 @@ impl Stack {
                 }
                 NormPlace::After => &*rows,
             };
-            feed.first.apply(input, hidden);
+            feed.first.apply(input, pace, hidden);
             feed.activation.apply(hidden);
             if let Some(map) = &feed.gate {
-                map.apply(input, gate);
+                map.apply(input, pace, gate);
                 hidden.iter_mut().zip(gate.iter()).for_each(|(x, gate)| *x *= gate);
             }
-            feed.second.apply(hidden, part);
+            feed.second.apply(hidden, pace, part);
             add(rows, part);
             if self.norm_place == NormPlace::After {
                 norm.apply_in_place(rows);
@@ -277,7 +288,8 @@ impl Cache {
 impl Stack {
     /// An empty memory for one hypothesis about one source, of which the encoder made `n_memory` states.
     pub(crate) fn begin(&self, memory: &[f32], n_memory: usize) -> Cache {
-        let keys = |layer: &Layer| layer.cross.as_ref().map_or_else(Keys::default, |(_, cross)| cross.keys(memory, Need::Output));
+        let keys =
+            |layer: &Layer| layer.cross.as_ref().map_or_else(Keys::default, |(_, cross)| cross.keys(memory, Pace::Sentences, Need::Output));
         Cache {
             n_steps: 0,
             own: vec![vec![Keys::default()]; self.layers.len()],
@@ -299,7 +311,7 @@ impl Stack {
             let own = &mut own[number];
             let (at, first_step) = (|kind| At { kind, layer: number }, *n_steps);
             self.part(&mut rows, norm, &mut buffers, |states, scratch, result| {
-                let new = attention.keys(states, Need::Output);
+                let new = attention.keys(states, Pace::Steps, Need::Output);
                 let width = attention.key.d_out();
                 for (hypothesis, kept) in own.iter_mut().enumerate() {
                     kept.keys.extend_from_slice(spans.of_sentence(hypothesis, &new.keys, width));
@@ -317,15 +329,15 @@ impl Stack {
                     Need::Output
                 });
             }
-            self.feed_forward(layer, &mut rows, &mut buffers);
+            self.feed_forward(layer, Pace::Steps, &mut rows, &mut buffers);
         }
         *n_steps += 1;
-        self.finish(&mut rows);
+        self.finish(Pace::Steps, &mut rows);
         rows
     }
 }
 
 /// What one step of each hypothesis asks; only the projections of the keys were kept.
 fn step_question<'a>(at: At, queries: &'a [f32], query_spans: &'a Spans, first_step: usize, key_spans: &'a Spans) -> Question<'a> {
-    Question { at, queries, query_spans, first_step, key_states: &[], key_spans, need: Need::Output }
+    Question { at, queries, query_spans, first_step, key_states: &[], key_spans, pace: Pace::Steps, need: Need::Output }
 }

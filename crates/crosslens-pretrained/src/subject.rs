@@ -7,11 +7,11 @@ use crosslens_analysis::{
     Answer, AttentionRow, Consumed, Description, Fed, Intervene, Pair, RecordError, Recordable, Recorded, ScoreMap, Side, Site, SiteKind,
     Stream, Token, Words,
 };
-use crosslens_kernels::{Threads, log_sum_exp};
+use crosslens_kernels::{Threads, log_sum_exp, unit_rows};
 
 use crate::PretrainedError;
 use crate::decode::rules;
-use crate::layers::{At, Attention, Linear, Need, Spans, Unwatched, Watch, evenly};
+use crate::layers::{At, Attention, Linear, Need, Pace, Spans, Unwatched, Watch, evenly};
 use crate::model::Model;
 use crate::senses::Source;
 use crate::stack::Memory;
@@ -19,6 +19,11 @@ use crate::stack::Memory;
 /// Rows of source and target that are run side by side: enough to share the weights that pass by, and so few that a thread that is slowed
 /// down leaves the next ones to another.
 const BATCH_ROWS: usize = 216;
+
+/// The same, on a matrix unit twice as many as it takes at a time: it is so fast that reading the weights would be felt.
+fn batch_rows() -> usize {
+    unit_rows().map_or(BATCH_ROWS, |rows| 2 * rows)
+}
 
 /// What the logits of the rows that are read out together may take, unless one row alone takes more: of 250,000 words each row has
 /// a megabyte.
@@ -158,7 +163,7 @@ impl Subject {
     /// Consecutive pairs that are run side by side.
     fn shards(&self, pairs: &[Pair]) -> Vec<Range<usize>> {
         let n_rows: Vec<usize> = pairs.iter().map(|pair| pair.source.len().max(pair.target.len())).collect();
-        shards(&n_rows, self.threads.count())
+        shards(&n_rows, self.threads.count(), batch_rows())
     }
 
     /// What each shard comes to, in order.
@@ -194,7 +199,7 @@ impl Subject {
     fn next(&self, read: &[Token], state: &[f32]) -> Token {
         // How long a text may become is the caller's to say, so nothing is forced to be the last.
         const ENDLESS: usize = usize::MAX / 2;
-        let mut logits = self.model.logits(state);
+        let mut logits = self.model.logits(state, Pace::Steps);
         rules::apply(&self.model.generation, read, 1, ENDLESS, &mut logits);
         likeliest(&logits)
     }
@@ -220,7 +225,7 @@ impl Subject {
             plain.encoder.push(rows.clone());
             encoder.run(&mut rows, &source, None, layer..layer + 1, Need::Output, &mut Unwatched);
         }
-        encoder.finish(&mut rows);
+        encoder.finish(Pace::Sentences, &mut rows);
         plain.encoded = rows;
         let memory = Memory { states: &plain.encoded, spans: &source };
         let mut rows = decoder.embed(fed.iter().map(Source::from), 0);
@@ -239,7 +244,7 @@ impl Subject {
         let (states, first) = if at.kind == SiteKind::EncoderSelf {
             let mut rows = plain.encoder[at.layer].clone();
             encoder.run(&mut rows, &source, None, at.layer..encoder.layers.len(), Need::Output, watch);
-            encoder.finish(&mut rows);
+            encoder.finish(Pace::Sentences, &mut rows);
             encoded = rows;
             (&encoded, 0)
         } else {
@@ -248,7 +253,7 @@ impl Subject {
         let mut rows = plain.decoder[first].clone();
         let memory = Memory { states, spans: &source };
         decoder.run(&mut rows, &target, Some(memory), first..decoder.layers.len(), Need::Output, watch);
-        decoder.finish(&mut rows);
+        decoder.finish(Pace::Sentences, &mut rows);
         rows
     }
 
@@ -260,7 +265,7 @@ impl Subject {
         let mut targets = pairs.iter().flat_map(|pair| &pair.target);
         let mut steps = Vec::with_capacity(n_rows);
         for states in states.chunks(together * d) {
-            let mut logits = self.model.logits(states);
+            let mut logits = self.model.logits(states, Pace::Sentences);
             steps.extend(logits.chunks_exact_mut(n_words).zip(&mut targets).map(|(row, &token)| (likeliest(row), surprise(row, token))));
         }
         let mut steps = steps.into_iter();
@@ -275,7 +280,7 @@ impl Subject {
     /// Bytes of logits that each thread has in hand at most, of targets of up to so many steps.
     pub fn logit_bytes(&self, n_steps: usize) -> usize {
         let n_words = self.model.readout.table.rows();
-        logit_rows(n_words).min(n_steps.max(BATCH_ROWS)) * n_words * size_of::<f32>()
+        logit_rows(n_words).min(n_steps.max(batch_rows())) * n_words * size_of::<f32>()
     }
 
     /// Records pairs; with `answers` what is predicted and its loss too.
@@ -388,25 +393,25 @@ pub(crate) fn threads(model: &Model, n_threads: usize) -> Result<Threads, Pretra
     Threads::new(n_threads).map_err(io)
 }
 
-/// Cuts pairs of so many rows each into shards of at most [`BATCH_ROWS`], more only where one pair alone has more: as few as there can be
+/// Cuts pairs of so many rows each into shards of at most `most`, more only where one pair alone has more: as few as there can be
 /// of about the same size, and as many for one thread as for another.
-fn shards(n_rows: &[usize], n_threads: usize) -> Vec<Range<usize>> {
+fn shards(n_rows: &[usize], n_threads: usize, most: usize) -> Vec<Range<usize>> {
     let total: usize = n_rows.iter().sum();
-    let fewest = total.div_ceil(BATCH_ROWS).next_multiple_of(n_threads).min(n_rows.len());
-    let even = (fewest..=n_rows.len()).step_by(n_threads).map(|n_shards| cut(n_rows, n_shards)).find(|(_, is_even)| *is_even);
-    even.unwrap_or_else(|| cut(n_rows, fewest)).0
+    let fewest = total.div_ceil(most).next_multiple_of(n_threads).min(n_rows.len());
+    let even = (fewest..=n_rows.len()).step_by(n_threads).map(|n_shards| cut(n_rows, n_shards, most)).find(|(_, is_even)| *is_even);
+    even.unwrap_or_else(|| cut(n_rows, fewest, most)).0
 }
 
 /// Cuts pairs into about so many shards; and whether each ends where its share of the rows does, but before a pair too large for any.
-fn cut(n_rows: &[usize], n_shards: usize) -> (Vec<Range<usize>>, bool) {
+fn cut(n_rows: &[usize], n_shards: usize, most: usize) -> (Vec<Range<usize>>, bool) {
     let total = n_rows.iter().sum::<usize>().max(1);
     let (mut shards, mut is_even) = (Vec::new(), true);
     // The shard's first pair, the rows before it, and the rows before the pair at hand.
     let (mut first, mut from, mut before) = (0, 0, 0);
     for (number, &rows) in n_rows.iter().enumerate() {
-        if first < number && before + rows - from > BATCH_ROWS {
+        if first < number && before + rows - from > most {
             shards.push(first..number);
-            is_even &= rows > BATCH_ROWS;
+            is_even &= rows > most;
             (first, from) = (number, before);
         }
         before += rows;
@@ -646,7 +651,8 @@ mod tests {
     /// 2560 rows would be twelve shards of 214, which pairs of 40 do not fill; of thirteen, 197 rows each, none has more than five pairs.
     #[test]
     fn shards_are_even_and_not_too_large() {
-        let lengths = |n_rows: &[usize], n_threads| shards(n_rows, n_threads).iter().map(|shard| shard.len()).collect::<Vec<_>>();
+        let lengths =
+            |n_rows: &[usize], n_threads| shards(n_rows, n_threads, BATCH_ROWS).iter().map(|shard| shard.len()).collect::<Vec<_>>();
         assert_eq!(lengths(&[40; 64], 1), [5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4]);
         assert_eq!(lengths(&[25; 64], 2), [8; 8]);
         assert_eq!(lengths(&[25; 3], 2), [2, 1]);
@@ -660,7 +666,7 @@ mod tests {
         for seed in 0..200usize {
             let n_rows: Vec<usize> = (0..1 + seed % 64).map(|pair| 1 + (pair * pair * 31 + seed * 97) % (1 + seed * 4)).collect();
             for n_threads in [1, 2, 3] {
-                let shards = shards(&n_rows, n_threads);
+                let shards = shards(&n_rows, n_threads, BATCH_ROWS);
                 assert!(shards.iter().cloned().flatten().eq(0..n_rows.len()), "every pair once, in order: {shards:?}");
                 for shard in shards {
                     let rows: usize = n_rows[shard.clone()].iter().sum();

@@ -122,6 +122,8 @@ fn record(case: &str, wanted: Wanted) -> (Golden, Subject, Vec<Recorded>) {
     (golden, subject, recorded)
 }
 
+/// To 3e-5: of the model with the sharpest attention, Whisper's, transformers in `f32` is 1.1e-5 from itself in `f64`, and so are we (1.1e-5
+/// on a matrix unit, 1.4e-5 in registers); the two errors may add up.
 #[test]
 fn every_attention_is_that_of_transformers() {
     for case in &cases() {
@@ -147,7 +149,7 @@ fn every_attention_is_that_of_transformers() {
                 }
             }
         }
-        assert!(worst < 2e-5, "{case}: {worst}");
+        assert!(worst < 3e-5, "{case}: {worst}");
     }
 }
 

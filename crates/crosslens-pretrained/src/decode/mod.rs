@@ -8,7 +8,7 @@ use crosslens_analysis::Token;
 
 use crate::PretrainedError;
 use crate::generation::{EarlyStopping, Generation};
-use crate::layers::Unwatched;
+use crate::layers::{Pace, Unwatched};
 use crate::model::{Encoded, Model};
 use crate::senses::Source;
 use crate::stack::Cache;
@@ -68,7 +68,7 @@ impl Writer<'_> {
     /// Reads the last tokens of each hypothesis; returns log probabilities `[hypothesis, words]`.
     fn log_probabilities(&mut self, tokens: &[Token]) -> Vec<f32> {
         let states = self.model.decoder.step(&mut self.cache, tokens, &mut Unwatched);
-        let mut logits = self.model.logits(&states);
+        let mut logits = self.model.logits(&states, Pace::Steps);
         let mut copy = vec![0.0; self.model.readout.table.rows()];
         for row in logits.chunks_exact_mut(copy.len()) {
             copy.copy_from_slice(row);

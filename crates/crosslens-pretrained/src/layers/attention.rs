@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crosslens_analysis::{GridBias, PositionBias, RelativeBias, SiteKind, Visible};
 use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, add, dots, product, product_of_rows, softmax};
 
-use super::Linear;
+use super::{Linear, Pace};
 
 /// Which rows belong to which sentence.
 #[derive(Clone, Debug, Default)]
@@ -131,6 +131,7 @@ pub(crate) struct Question<'a> {
     /// States that are asked; empty where only their projections are kept.
     pub(crate) key_states: &'a [f32],
     pub(crate) key_spans: &'a Spans,
+    pub(crate) pace: Pace,
     pub(crate) need: Need,
 }
 
@@ -144,11 +145,11 @@ impl Attention {
     }
 
     /// Projects the states that are asked.
-    pub(crate) fn keys(&self, states: &[f32], need: Need) -> Keys {
+    pub(crate) fn keys(&self, states: &[f32], pace: Pace, need: Need) -> Keys {
         let mut keys = Keys::default();
-        self.key.apply(states, &mut keys.keys);
+        self.key.apply(states, pace, &mut keys.keys);
         if need == Need::Output {
-            self.value.apply(states, &mut keys.values);
+            self.value.apply(states, pace, &mut keys.values);
         }
         keys
     }
@@ -166,7 +167,7 @@ impl Attention {
     ) {
         let (width, d_query) = (self.width(), self.query.d_in());
         let Scratch { projected, context, weights, packed } = scratch;
-        self.query.apply(question.queries, projected);
+        self.query.apply(question.queries, question.pace, projected);
         if self.scale != 1.0 {
             projected.iter_mut().for_each(|x| *x *= self.scale);
         }
@@ -209,7 +210,7 @@ impl Attention {
                     }
                     let replaced = watch.values(question.at, head, sentence, key_states).map(|states| {
                         let mut values = Vec::new();
-                        self.value.apply(&states, &mut values);
+                        self.value.apply(&states, Pace::Sentences, &mut values);
                         values
                     });
                     let values = Matrix::strided(&replaced.as_deref().unwrap_or(values)[first..], n_keys, self.d_head(), width);
@@ -220,7 +221,7 @@ impl Attention {
             }
         }
         if question.need == Need::Output {
-            self.output.apply(context, result);
+            self.output.apply(context, question.pace, result);
         }
     }
 

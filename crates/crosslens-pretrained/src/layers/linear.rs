@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, add, product};
+use crosslens_kernels::{Matrix, MatrixMut, Packed, Write, add, product, product_of_many, unit_rows};
 
 use super::Table;
 use crate::PretrainedError;
@@ -16,6 +16,15 @@ const DEPTH: usize = 512;
 const NEAR_ROWS: usize = 108;
 /// Outputs that are packed from a table at a time.
 const TABLE_ROWS: usize = 1024;
+
+/// How rows come. It decides what multiplies them, so that no bit of a row depends on how many others there happen to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// All those of some sentences: many, multiplied by the processor's matrix unit where there is one.
+    Sentences,
+    /// One for each hypothesis, again and again: few, so that reading the weights is what takes time.
+    Steps,
+}
 
 /// `x·Wᵀ + b` with `W` `[d_out, d_in]`, as checkpoints keep it.
 pub(crate) struct Linear {
@@ -113,7 +122,7 @@ impl Linear {
     }
 
     /// `[rows, d_in]` to `[rows, d_out]`, in place of what stood in `result`.
-    pub(crate) fn apply(&self, rows: &[f32], result: &mut Vec<f32>) {
+    pub(crate) fn apply(&self, rows: &[f32], pace: Pace, result: &mut Vec<f32>) {
         let n_rows = rows.len() / self.d_in;
         result.resize(n_rows * self.d_out, 0.0);
         if self.held.as_ref().is_some_and(|held| held.multiply(rows, result)) {
@@ -122,7 +131,7 @@ impl Linear {
             }
             return;
         }
-        let n_near = evenly(n_rows, NEAR_ROWS);
+        let n_near = rows_at_a_time(n_rows, NEAR_ROWS);
         let near = rows.chunks(n_near * self.d_in).zip(result.chunks_mut(n_near * self.d_out));
         for (rows, result) in near {
             let n_rows = rows.len() / self.d_in;
@@ -130,7 +139,11 @@ impl Linear {
             let mut write = Write::Over;
             for (number, block) in self.blocks.iter().enumerate() {
                 let from = number * DEPTH;
-                product(MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()), block, write);
+                let (result, left) = (MatrixMut::new(result, n_rows, self.d_out), left.column_range(from, from + block.rows()));
+                match pace {
+                    Pace::Sentences => product_of_many(result, left, block, write),
+                    Pace::Steps => product(result, left, block, write),
+                }
                 write = Write::Add;
             }
         }
@@ -141,6 +154,11 @@ impl Linear {
 /// themselves.
 pub(crate) fn evenly(n_rows: usize, most: usize) -> usize {
     n_rows.div_ceil(n_rows.div_ceil(most).max(1)).max(1)
+}
+
+/// How many rows to send through maps before the next ones: as many as the matrix unit takes, or without it about `most`.
+pub(crate) fn rows_at_a_time(n_rows: usize, most: usize) -> usize {
+    unit_rows().unwrap_or_else(|| evenly(n_rows, most))
 }
 
 /// Logits of all words: a table read as a matrix, packed in slices.
@@ -165,13 +183,13 @@ impl Head {
     }
 
     /// `[rows, d]` to logits `[rows, words]`.
-    pub(crate) fn apply(&self, rows: &[f32]) -> Vec<f32> {
+    pub(crate) fn apply(&self, rows: &[f32], pace: Pace) -> Vec<f32> {
         let d = self.slices.first().map_or(1, Linear::d_in);
         let n_rows = rows.len() / d;
         let mut logits = vec![0.0; n_rows * self.n_words];
         let mut part = Vec::new();
         for (number, slice) in self.slices.iter().enumerate() {
-            slice.apply(rows, &mut part);
+            slice.apply(rows, pace, &mut part);
             for (row, part) in logits.chunks_exact_mut(self.n_words).zip(part.chunks_exact(slice.d_out)) {
                 row[number * TABLE_ROWS..][..slice.d_out].copy_from_slice(part);
             }
@@ -206,7 +224,7 @@ mod tests {
 
     fn applied(map: &Linear) -> Vec<f32> {
         let mut result = Vec::new();
-        map.apply(&rows(), &mut result);
+        map.apply(&rows(), Pace::Sentences, &mut result);
         result
     }
 
@@ -219,7 +237,7 @@ mod tests {
         let map = Linear { held: place.hold(&matrix(2.0), D_IN, D_OUT).expect("room"), ..packed };
         assert_eq!(applied(&map), applied(&Linear::packed(&matrix(2.0), bias, D_IN, D_OUT)));
         let mut none = vec![1.0];
-        map.apply(&[], &mut none);
+        map.apply(&[], Pace::Sentences, &mut none);
         assert_eq!(none, [0.0; 0]);
     }
 

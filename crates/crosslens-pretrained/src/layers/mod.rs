@@ -10,7 +10,7 @@ mod table;
 
 pub(crate) use activation::Activation;
 pub(crate) use attention::{At, Attention, Keys, Need, Question, Scratch, Spans, Unwatched, Watch};
-pub(crate) use linear::{Head, Linear, Origin, evenly};
+pub(crate) use linear::{Head, Linear, Origin, Pace, evenly, rows_at_a_time};
 pub(crate) use norm::Norm;
 pub(crate) use positions::Positions;
 pub(crate) use relative::{Buckets, biases};

@@ -2,7 +2,7 @@
 
 use super::Sense;
 use crate::PretrainedError;
-use crate::layers::Linear;
+use crate::layers::{Linear, Pace};
 use crate::weights::Weights;
 
 /// The steps of an encoder of pictures: first those that stand for no place, then the patches, row by row.
@@ -86,7 +86,7 @@ impl Sense for Sight {
     /// `values` are `[channel, row, column]`.
     fn rows(&self, values: &[f32]) -> Vec<f32> {
         let (mut rows, mut mapped) = (self.special.clone(), Vec::new());
-        self.map.apply(&self.patches(values), &mut mapped);
+        self.map.apply(&self.patches(values), Pace::Sentences, &mut mapped);
         rows.append(&mut mapped);
         rows
     }

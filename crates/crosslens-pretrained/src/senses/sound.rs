@@ -2,7 +2,7 @@
 
 use super::Sense;
 use crate::PretrainedError;
-use crate::layers::{Activation, Linear};
+use crate::layers::{Activation, Linear, Pace};
 use crate::weights::Weights;
 
 /// Frames that one vector of a convolution sees.
@@ -41,7 +41,7 @@ impl Convolution {
             let first = step * self.stride * d;
             side_by_side.extend_from_slice(&padded[first..first + WIDTH * d]);
         }
-        self.map.apply(&side_by_side, result);
+        self.map.apply(&side_by_side, Pace::Sentences, result);
     }
 }
 
