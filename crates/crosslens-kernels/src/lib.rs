@@ -1,7 +1,7 @@
 //! The arithmetic under Crosslens: matrix products, elementary functions, softmax, and threads that take fixed shards.
 //!
 //! Everything is generic over [`Real`] (`f32` and `f64`), so that a gradient can be checked in `f64` on the very code that trains in `f32`.
-//! The instruction set (AVX-512, AVX2 with FMA, NEON, portable) is chosen when the program runs.
+//! The instruction set (AMX for products of many rows, AVX-512, AVX2 with FMA, NEON, portable) is chosen when the program runs.
 //!
 //! A result never depends on what stands beside it: row `i` of a product is the same, bit for bit, whatever the number of rows, and a
 //! softmax row whatever the other rows. A sentence therefore gives the same states alone and inside a batch.

@@ -10,7 +10,7 @@ use crate::fields::Fields;
 use crate::generation::Generation;
 use crate::layers::{Head, Need, Pace, Positions, Spans, Table, Unwatched, Watch};
 use crate::senses::{Grid, Source};
-use crate::stack::{Memory, Reads, Stack};
+use crate::stack::{Memory, Pass, Reads, Stack};
 use crate::weights::Weights;
 use crate::{Device, PretrainedError};
 
@@ -174,20 +174,20 @@ impl Model {
     pub(crate) fn encode(&self, sources: &[Source<'_>], watch: &mut dyn Watch) -> Encoded {
         let spans = self.source_spans(sources);
         let mut states = self.encoder.embed(sources.iter().copied(), 0);
-        self.encoder.run(&mut states, &spans, None, 0..self.encoder.layers.len(), Need::Output, watch);
+        self.encoder.run(&mut states, &spans, None, Pass::of_sentences(0..self.encoder.layers.len()), watch);
         self.encoder.finish(Pace::Sentences, &mut states);
         Encoded { spans, states }
     }
 
     /// Runs the decoder on what it is fed; returns the states `[rows, d]` that the readout reads, or nothing of use where weights are all
     /// that is needed.
-    pub(crate) fn decode(&self, encoded: &Encoded, fed: &[&[Token]], need: Need, watch: &mut dyn Watch) -> (Spans, Vec<f32>) {
+    pub(crate) fn decode(&self, encoded: &Encoded, fed: &[&[Token]], pace: Pace, need: Need, watch: &mut dyn Watch) -> (Spans, Vec<f32>) {
         let spans = Spans::of(fed.iter().map(|fed| fed.len()));
         let mut states = self.decoder.embed(fed.iter().map(|&fed| fed.into()), 0);
         let memory = Memory { states: &encoded.states, spans: &encoded.spans };
-        self.decoder.run(&mut states, &spans, Some(memory), 0..self.decoder.layers.len(), need, watch);
+        self.decoder.run(&mut states, &spans, Some(memory), Pass { layers: 0..self.decoder.layers.len(), need, pace }, watch);
         if need == Need::Output {
-            self.decoder.finish(Pace::Sentences, &mut states);
+            self.decoder.finish(pace, &mut states);
         }
         (spans, states)
     }
@@ -198,7 +198,7 @@ impl Model {
         self.n_source_steps(source)?;
         self.check_fed(fed)?;
         let encoded = self.encode(&[source], &mut Unwatched);
-        Ok(self.logits(&self.decode(&encoded, &[fed], Need::Output, &mut Unwatched).1, Pace::Sentences))
+        Ok(self.logits(&self.decode(&encoded, &[fed], Pace::Sentences, Need::Output, &mut Unwatched).1, Pace::Sentences))
     }
 
     /// Logits `[rows, words]` from the states the readout reads.

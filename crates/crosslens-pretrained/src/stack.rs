@@ -11,7 +11,7 @@ use crate::layers::{
 };
 use crate::senses::{Sense, Source};
 
-/// Most rows that go through a feed-forward layer at a time: of 2048 numbers each they take 690 KB between its two maps.
+/// Most rows that go through a feed-forward layer at a time, without a matrix unit: of 2048 numbers each they take 690 KB between its two maps.
 const WIDE_ROWS: usize = 84;
 
 /// Where norms stand.
@@ -70,6 +70,21 @@ pub(crate) enum Ending {
 pub(crate) struct Memory<'a> {
     pub(crate) states: &'a [f32],
     pub(crate) spans: &'a Spans,
+}
+
+/// A way through a stack.
+pub(crate) struct Pass {
+    pub(crate) layers: Range<usize>,
+    /// Where it is the weights alone, the last of the layers stops at its last attention.
+    pub(crate) need: Need,
+    pub(crate) pace: Pace,
+}
+
+impl Pass {
+    /// All rows of some sentences, to the end of these layers.
+    pub(crate) fn of_sentences(layers: Range<usize>) -> Self {
+        Self { layers, need: Need::Output, pace: Pace::Sentences }
+    }
 }
 
 /// Buffers that are used again from layer to layer.
@@ -132,17 +147,10 @@ impl Stack {
         rows
     }
 
-    /// Sends rows through some layers. Where `need` is the weights alone, the last of them stops at its last attention.
-    pub(crate) fn run(
-        &self,
-        rows: &mut [f32],
-        spans: &Spans,
-        memory: Option<Memory<'_>>,
-        layers: Range<usize>,
-        need: Need,
-        watch: &mut dyn Watch,
-    ) {
-        let (mut buffers, pace) = (Buffers::default(), Pace::Sentences);
+    /// Sends rows through some layers.
+    pub(crate) fn run(&self, rows: &mut [f32], spans: &Spans, memory: Option<Memory<'_>>, pass: Pass, watch: &mut dyn Watch) {
+        let Pass { layers, need, pace } = pass;
+        let mut buffers = Buffers::default();
         for number in layers.clone() {
             let layer = &self.layers[number];
             let last = need == Need::Weights && number + 1 == layers.end;

@@ -14,7 +14,7 @@ use crate::decode::rules;
 use crate::layers::{At, Attention, Linear, Need, Pace, Spans, Unwatched, Watch, evenly};
 use crate::model::Model;
 use crate::senses::Source;
-use crate::stack::Memory;
+use crate::stack::{Memory, Pass};
 
 /// Rows of source and target that are run side by side: enough to share the weights that pass by, and so few that a thread that is slowed
 /// down leaves the next ones to another.
@@ -184,7 +184,7 @@ impl Subject {
                 let mut changed = Changed { subject: self, how, first_pair: shard.start + number };
                 let encoded = self.model.encode(&[pair.into()], &mut changed);
                 while read.len() <= pair.target.len() {
-                    let (_, states) = self.model.decode(&encoded, &[&read], Need::Output, &mut changed);
+                    let (_, states) = self.model.decode(&encoded, &[&read], Pace::Steps, Need::Output, &mut changed);
                     let last = &states[states.len() - self.model.d_model()..];
                     read.push(self.next(&read, last));
                 }
@@ -223,7 +223,7 @@ impl Subject {
         let mut rows = encoder.embed(pairs.iter().map(Source::from), 0);
         for layer in 0..encoder.layers.len() {
             plain.encoder.push(rows.clone());
-            encoder.run(&mut rows, &source, None, layer..layer + 1, Need::Output, &mut Unwatched);
+            encoder.run(&mut rows, &source, None, Pass::of_sentences(layer..layer + 1), &mut Unwatched);
         }
         encoder.finish(Pace::Sentences, &mut rows);
         plain.encoded = rows;
@@ -231,7 +231,7 @@ impl Subject {
         let mut rows = decoder.embed(fed.iter().map(Source::from), 0);
         for layer in 0..decoder.layers.len() {
             plain.decoder.push(rows.clone());
-            decoder.run(&mut rows, &target, Some(memory), layer..layer + 1, Need::Output, &mut Unwatched);
+            decoder.run(&mut rows, &target, Some(memory), Pass::of_sentences(layer..layer + 1), &mut Unwatched);
         }
         plain
     }
@@ -243,7 +243,7 @@ impl Subject {
         let encoded;
         let (states, first) = if at.kind == SiteKind::EncoderSelf {
             let mut rows = plain.encoder[at.layer].clone();
-            encoder.run(&mut rows, &source, None, at.layer..encoder.layers.len(), Need::Output, watch);
+            encoder.run(&mut rows, &source, None, Pass::of_sentences(at.layer..encoder.layers.len()), watch);
             encoder.finish(Pace::Sentences, &mut rows);
             encoded = rows;
             (&encoded, 0)
@@ -252,7 +252,7 @@ impl Subject {
         };
         let mut rows = plain.decoder[first].clone();
         let memory = Memory { states, spans: &source };
-        decoder.run(&mut rows, &target, Some(memory), first..decoder.layers.len(), Need::Output, watch);
+        decoder.run(&mut rows, &target, Some(memory), Pass::of_sentences(first..decoder.layers.len()), watch);
         decoder.finish(Pace::Sentences, &mut rows);
         rows
     }
@@ -296,7 +296,7 @@ impl Subject {
             let encoded = self.model.encode(&sources, &mut recorder);
             if answers == Answers::Wanted || self.wanted.kinds != [SiteKind::EncoderSelf] {
                 let need = if answers == Answers::Wanted { Need::Output } else { Need::Weights };
-                let (_, states) = self.model.decode(&encoded, &fed, need, &mut recorder);
+                let (_, states) = self.model.decode(&encoded, &fed, Pace::Sentences, need, &mut recorder);
                 if answers == Answers::Wanted {
                     for (sentence, answer) in recorder.recorded.iter_mut().zip(self.answers(&states, pairs)) {
                         sentence.predicted = answer.predicted;
@@ -349,7 +349,7 @@ impl Recordable for Subject {
                     let sources: Vec<Source<'_>> = pairs.iter().map(Source::from).collect();
                     let fed: Vec<&[Token]> = fed.iter().map(Vec::as_slice).collect();
                     let encoded = self.model.encode(&sources, &mut changed);
-                    self.model.decode(&encoded, &fed, Need::Output, &mut changed).1
+                    self.model.decode(&encoded, &fed, Pace::Sentences, Need::Output, &mut changed).1
                 }
             };
             self.answers(&states, pairs)

@@ -210,7 +210,7 @@ impl Attention {
                     }
                     let replaced = watch.values(question.at, head, sentence, key_states).map(|states| {
                         let mut values = Vec::new();
-                        self.value.apply(&states, Pace::Sentences, &mut values);
+                        self.value.apply(&states, question.pace, &mut values);
                         values
                     });
                     let values = Matrix::strided(&replaced.as_deref().unwrap_or(values)[first..], n_keys, self.d_head(), width);

@@ -11,7 +11,7 @@ use crate::weights::Weights;
 
 /// Inputs that are multiplied before the next ones: as many rows of a panel as stay near.
 const DEPTH: usize = 512;
-/// Most rows that are multiplied before the next ones, so that they and their results stay near while the weights pass by: as many as 9
+/// Most rows that are multiplied in registers before the next ones, so that they and their results stay near while the weights pass by: as many as 9
 /// of a product's tallest tiles hold.
 const NEAR_ROWS: usize = 108;
 /// Outputs that are packed from a table at a time.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{STEP_SECS, SpeechError};
 use crate::decode::TakenIn;
 use crate::fields::Fields;
-use crate::layers::{At, Need, Watch};
+use crate::layers::{At, Need, Pace, Watch};
 use crate::model::Model;
 
 /// Heads of a decoder that look at the sound of the word they write.
@@ -88,7 +88,7 @@ impl AlignmentHeads {
         let fed = [prompt, text].concat();
         model.check_fed(&fed)?;
         let mut seen = Seen { wanted: &self.heads, weights: vec![Vec::new(); self.heads.len()] };
-        model.decode(&taken_in.encoded, &[fed.as_slice()], Need::Weights, &mut seen);
+        model.decode(&taken_in.encoded, &[fed.as_slice()], Pace::Sentences, Need::Weights, &mut seen);
         let n_frames = taken_in.encoded.states.len() / model.encoder.d();
         let rows: Vec<usize> = (fed.len() - text.len() - 1..fed.len()).collect();
         Ok(row_times(&seen.weights, n_frames, &rows, n_real)?.starts())

@@ -117,6 +117,11 @@ def all_cases():
     odd |= {"activation_function": "relu"}
     odd_m2m = {"vocab_size": 67, "d_model": 15, "encoder_attention_heads": 3, "decoder_attention_heads": 5, "pad_token_id": 3}
     odd_m2m |= {"scale_embedding": False, "activation_function": "gelu", "encoder_layers": 1}
+    # Of 15 numbers 8 are sines and 7 cosines.
+    odd_marian = {"vocab_size": 71, "d_model": 15, "encoder_attention_heads": 5, "decoder_attention_heads": 3, "encoder_layers": 1}
+    odd_marian |= {"decoder_layers": 3, "encoder_ffn_dim": 29, "decoder_ffn_dim": 23, "scale_embedding": False}
+    odd_t5 = {"vocab_size": 67, "d_model": 15, "d_kv": 5, "num_heads": 3, "d_ff": 29, "num_layers": 3, "num_decoder_layers": 1}
+    odd_t5 |= {"feed_forward_proj": "gated-gelu"}
     two = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 73}
     old = {"bad_words_ids": [[PAD]], "num_beams": 6, "max_length": 512}
     few_buckets = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 8, "num_heads": 2}
@@ -128,6 +133,7 @@ def all_cases():
         "t5-long": case("t5", T5, few_buckets, lengths=LONG),
         "t5-float16": case("t5", T5, SEPARATE, dtype=torch.float16, **untied),
         "mt5": case("mt5", T5, SEPARATE, **untied),
+        "mt5-odd": case("mt5", T5, odd_t5),
         "umt5": case("umt5", T5, SEPARATE, **untied),
         "umt5-tied": case("umt5", T5, {"d_kv": 3, "num_decoder_layers": 1}),
         "bart": case("bart", BART, forced=True, limited=True),
@@ -135,6 +141,7 @@ def all_cases():
         "bart-sharded": case("bart", BART, {"forced_eos_token_id": 2}, saved="shards", generation={"forced_eos_token_id": 2}),
         "marian": case("marian", MARIAN, forced=True, generation=NO_PAD),
         "marian-separate": case("marian", MARIAN, two, generation=NO_PAD),
+        "marian-odd": case("marian", MARIAN, odd_marian, forced=True, generation=NO_PAD),
         "marian-bfloat16": case(
             "marian", MARIAN, two | {"tie_word_embeddings": False}, dtype=torch.bfloat16, separate_output=True, generation=NO_PAD
         ),
