@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crosslens_analysis::explain::{Live, Options, explain};
-use crosslens_analysis::heads::{Head, HeadLabel};
+use crosslens_analysis::heads::{Head, HeadChange, HeadLabel};
 use crosslens_analysis::{Fed, Pair, Token};
 use crosslens_pretrained::{Model, Subject, TokenNames, Wanted};
 use rand::seq::SliceRandom;
@@ -59,8 +59,8 @@ fn vector(set: impl IntoIterator<Item = (usize, f32)>) -> (Vec<usize>, Vec<f32>)
     (vec![D], numbers)
 }
 
-/// Writes the folder.
-fn plant(folder: &Path) {
+/// Writes the folder; `[0, 1]` are the heads that look by position and by word, or the other way round.
+fn plant(folder: &Path, [positional, matching]: [usize; 2]) {
     let mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
     let words = (0..WORDS).flat_map(|word| hadamard(word).enumerate().map(move |(i, number)| (word, i, number)));
     tensors.insert("model.shared.weight".into(), matrix(WORDS, D, words));
@@ -91,13 +91,13 @@ fn plant(folder: &Path) {
         tensors.insert(format!("{layer}.fc2.bias"), vector([]));
     }
     let mut set = |part: &str, value| tensors.insert(format!("model.decoder.layers.0.encoder_attn.{part}"), value);
-    set("q_proj.weight", matrix(D, D, reads(0, WORDS, 1.0).chain(reads(1, 0, 1.0))));
-    let keys = reads(0, WORDS, 1.0).chain(reads(1, 0, 1.0)).chain(reads(2, WORDS, 1.0)).chain(reads(3, 0, 1.0));
+    set("q_proj.weight", matrix(D, D, reads(positional, WORDS, 1.0).chain(reads(matching, 0, 1.0))));
+    let keys = reads(positional, WORDS, 1.0).chain(reads(matching, 0, 1.0)).chain(reads(2, WORDS, 1.0)).chain(reads(3, 0, 1.0));
     set("k_proj.weight", matrix(D, D, keys));
     let constant = |head: usize, row: usize| hadamard(row).enumerate().map(move |(i, number)| (head * WORDS + i, 2.0 * number));
     set("q_proj.bias", vector(constant(2, 1).chain(constant(3, END as usize))));
     set("v_proj.weight", matrix(D, D, (0..HEADS).flat_map(|head| reads(head, 0, 1.0))));
-    set("out_proj.weight", matrix(D, D, reads(0, 0, 3.0).map(|(value, word, times)| (word, value, times))));
+    set("out_proj.weight", matrix(D, D, reads(positional, 0, 3.0).map(|(value, word, times)| (word, value, times))));
 
     let bytes = |numbers: &[f32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let stored: Vec<_> = tensors.iter().map(|(name, (shape, numbers))| (name, shape, bytes(numbers))).collect();
@@ -126,17 +126,39 @@ fn pairs(n: usize) -> Vec<Pair> {
     (0..n).map(|_| pair()).collect()
 }
 
+/// A planted model, opened.
+fn planted(places: [usize; 2]) -> Subject {
+    let folder = tempfile::tempdir().expect("a folder");
+    plant(folder.path(), places);
+    let model = Arc::new(Model::open(folder.path()).expect("a model"));
+    Subject::new(model, TokenNames::default(), Wanted::cross(), 1).expect("a subject")
+}
+
+/// Its heads, explained.
+fn explained(subject: &Subject) -> Vec<Head> {
+    let pairs = pairs(60);
+    let corpus = Live { model: subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 60, fed: Fed::Target };
+    let options = Options { held_out: true, causal: 60, samples: 0, monotone: true, n_threads: 1, ..Options::default() };
+    Head::all(&explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report)
+}
+
+/// Heads that took each other's work come first, under their new names; the others are as they were.
+#[test]
+fn heads_that_changed_their_nature_are_found() {
+    let changes = HeadChange::all(&explained(&planted([0, 1])), &explained(&planted([1, 0]))).expect("the same heads");
+    let names: Vec<(usize, HeadLabel, HeadLabel)> =
+        changes.iter().map(|change| (change.before.head, change.before.label, change.after.label)).collect();
+    let (position, word) = (HeadLabel::Positional, HeadLabel::TokenMatching);
+    let mut first = names[..2].to_vec();
+    first.sort_by_key(|(head, ..)| *head);
+    assert_eq!(first, [(0, position, word), (1, word, position)], "{names:?}");
+    assert!(changes[..2].iter().all(|change| change.is_another() && change.moved > 0.5), "{changes:#?}");
+    assert!(changes[2..].iter().all(|change| !change.is_another() && change.moved < 1e-3), "{changes:#?}");
+}
+
 #[test]
 fn planted_heads_are_labelled_as_they_were_planted() {
-    let folder = tempfile::tempdir().expect("a folder");
-    plant(folder.path());
-    let model = Arc::new(Model::open(folder.path()).expect("a model"));
-    let subject = Subject::new(model, TokenNames::default(), Wanted::cross(), 1).expect("a subject");
-    let pairs = pairs(60);
-    let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 60, fed: Fed::Target };
-    let options = Options { held_out: true, causal: 60, samples: 0, monotone: true, n_threads: 1, ..Options::default() };
-    let report = explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report;
-    let heads = Head::all(&report);
+    let heads = explained(&planted([0, 1]));
 
     let labels: Vec<HeadLabel> = heads.iter().map(|head| head.label).collect();
     let planted = [HeadLabel::Positional, HeadLabel::TokenMatching, HeadLabel::Sink, HeadLabel::Sink, HeadLabel::Unknown];
@@ -165,10 +187,7 @@ fn planted_heads_are_labelled_as_they_were_planted() {
 #[test]
 fn planted_heads_look_where_they_were_told() {
     use crosslens_analysis::Recordable;
-    let folder = tempfile::tempdir().expect("a folder");
-    plant(folder.path());
-    let model = Arc::new(Model::open(folder.path()).expect("a model"));
-    let subject = Subject::new(model, TokenNames::default(), Wanted::cross(), 1).expect("a subject");
+    let subject = planted([0, 1]);
     let pairs = pairs(3);
     for recorded in subject.record(&pairs, Fed::Target).expect("a recording") {
         let n = recorded.source.len();

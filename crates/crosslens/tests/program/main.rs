@@ -13,6 +13,7 @@ mod planted_sight;
 #[expect(dead_code, reason = "some of it is for the tests beside it")]
 mod planted_whisper;
 mod pretrained;
+mod published;
 mod recordings;
 mod refusals;
 mod report;
