@@ -309,7 +309,7 @@ fn a_corpus_is_explained_head_by_head() {
     let parts = listed["memory"]["parts"].as_object().expect("parts");
     assert_eq!(listed["memory"]["bytes"].as_u64(), parts.values().map(Value::as_u64).sum());
     // Of 64 words and 216 rows, or on a matrix unit 448; single sentences are kept only for a report that is saved.
-    let is_of = |bytes: u64| bytes > 0 && [216, 448].iter().any(|rows| bytes % (rows * 64 * 4) == 0);
+    let is_of = |bytes: u64| bytes > 0 && [216_u64, 448].iter().any(|rows| bytes.is_multiple_of(rows * 64 * 4));
     assert!(parts["logits"].as_u64().is_some_and(is_of), "{parts:?}");
     let saved: Value = serde_json::from_str(&lines(&heads(&["--bootstrap", "0", "--json", "--save", "s.json"])).concat()).expect("JSON");
     assert_eq!(parts["samples"], 0);

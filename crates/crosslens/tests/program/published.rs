@@ -42,14 +42,14 @@ fn model(folder: &Path, name: &str, words: &str, bias: Option<&str>, n_words: us
     let tensors = SafeTensors::deserialize(&bytes).expect("tensors");
     let table: Vec<u8> = (0..n_words * D).flat_map(|place| (1.5 * (place as f32 * 0.7).sin()).to_le_bytes()).collect();
     let zeros = vec![0; 4 * n_words];
-    let view = |name: &str, view: TensorView<'_>| (view.shape().to_vec(), if name == words { table.clone() } else { view.data().to_vec() });
-    let stored: Vec<(String, (Vec<usize>, Vec<u8>))> =
-        tensors.tensors().into_iter().map(|(name, tensor)| (name.clone(), view(&name, tensor))).collect();
-    let views = stored.iter().map(|(name, (shape, data))| {
+    let mut names: Vec<&str> = tensors.names();
+    names.sort_unstable();
+    let views = names.into_iter().map(|name| {
+        let stored = tensors.tensor(name).expect("a tensor");
         let (shape, data) = match name {
-            name if name == words => (vec![n_words, D], data),
-            name if Some(name.as_str()) == bias => (vec![1, n_words], &zeros),
-            _ => (shape.clone(), data),
+            name if name == words => (vec![n_words, D], &table[..]),
+            name if Some(name) == bias => (vec![1, n_words], &zeros[..]),
+            _ => (stored.shape().to_vec(), stored.data()),
         };
         (name, TensorView::new(Dtype::F32, shape, data).expect("a tensor"))
     });
