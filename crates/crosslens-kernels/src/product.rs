@@ -61,8 +61,8 @@ impl<F: Real> Packed<F> {
         F::pack(self, matrix);
     }
 
-    /// Has [`product`] and [`product_of_many`] add `bias` to every row of its results, where it costs next to nothing. Panics unless it has as many numbers as the
-    /// matrix has columns.
+    /// Has [`product`] and [`product_of_many`] add `bias` to every row of their results, where it
+    /// costs next to nothing. Panics unless it has as many numbers as the matrix has columns.
     pub fn add_bias(&mut self, bias: &[F]) {
         assert_eq!(bias.len(), self.columns, "numbers of a bias");
         self.bias = Aligned::from(bias);
