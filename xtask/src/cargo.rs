@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 /// Arguments and environment of one `cargo` call. Displays as the line a user would type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CargoCall {
-    environment: Vec<(&'static str, &'static str)>,
+    environment: Vec<(&'static str, String)>,
     arguments: Vec<String>,
 }
 
@@ -20,8 +20,8 @@ impl CargoCall {
         Self { environment: Vec::new(), arguments: line.split_whitespace().map(str::to_owned).collect() }
     }
 
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.environment.push((name, value));
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
         self
     }
 
@@ -50,7 +50,7 @@ impl CargoCall {
 
     fn command(&self) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
-        command.args(&self.arguments).envs(self.environment.iter().copied());
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 }

@@ -9,6 +9,7 @@ mod golden;
 mod licences;
 mod metadata;
 mod pages;
+mod published;
 mod python;
 mod run;
 mod spdx;

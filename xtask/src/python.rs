@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use std::{env, fs};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::steps::Outcome;
 use crate::tools::works;
@@ -50,7 +50,7 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
         if wanted.offline {
             return Ok(Outcome::Skipped("there is no Python and --offline installs nothing: nothing of the package is tested".to_owned()));
         }
-        bail!("there is no Python {}.{} or later with venv: install one (Debian: python3-venv)", OLDEST.0, OLDEST.1);
+        return Err(no_python());
     };
     let light = match Environment::ensure(root, &python, "light", wanted.offline)? {
         Ok(environment) => environment,
@@ -86,6 +86,18 @@ pub(crate) fn check(root: &Path, wanted: Wanted) -> Result<Outcome> {
         }
         Err(reason) => Ok(not_tested(&reason, &vs_code)),
     }
+}
+
+/// Installs the files of a package into a folder, without what it depends on.
+pub(crate) fn install_files(root: &Path, package: &str, folder: &Path) -> Result<()> {
+    let python = find_python().ok_or_else(no_python)?;
+    let light = Environment::ensure(root, &python, "light", false)?.map_err(anyhow::Error::msg)?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile", "--target"];
+    run(Command::new(light.python()).args(pip).arg(folder).arg(package))
+}
+
+fn no_python() -> anyhow::Error {
+    anyhow!("there is no Python {}.{} or later with venv: install one (Debian: python3-venv)", OLDEST.0, OLDEST.1)
 }
 
 /// VS Code for a browser: the one that is named, or one that npm installs once; the inner error says why it stays missing.
@@ -248,7 +260,7 @@ fn words(command: &Command) -> String {
 }
 
 /// Where environments are kept.
-fn cache_folder() -> Result<PathBuf> {
+pub(crate) fn cache_folder() -> Result<PathBuf> {
     let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
     Ok(folder.context("neither XDG_CACHE_HOME nor HOME says where environments may be kept")?.join("crosslens"))

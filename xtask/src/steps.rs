@@ -10,7 +10,7 @@ use crate::cargo::CargoCall;
 use crate::metadata::Workspace;
 use crate::python::{self, Wanted};
 use crate::tools::{self, Chromium, Component};
-use crate::{crate_table, direction, licences, pages};
+use crate::{crate_table, direction, licences, pages, published};
 
 /// How a step ended that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,8 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
         lints(&workspace, options.offline),
         without_pictures(&workspace, options.offline),
         browser(&workspace, options.offline),
-        tests(&workspace, options),
+        published_network(&workspace, options.offline),
+        tests(&workspace, options)?,
         devices(&workspace, options.offline),
         python(&workspace, Wanted { offline: options.offline, heavy: options.heavy }),
         doc_tests(&workspace, options.offline),
@@ -92,6 +93,12 @@ fn browser(workspace: &Rc<Workspace>, offline: bool) -> Step {
     })
 }
 
+/// Gets the weights of a network that others trained and published; without them some tests are skipped, and this step says so.
+fn published_network(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    let command = format!("pip install --no-deps --target FOLDER {}", published::PACKAGE);
+    own_step("e2k", workspace, &command, move |workspace| published::ensure(&workspace.root, offline))
+}
+
 /// Gigabytes that all tests, lints and the Python package take in the target folder.
 const ROOM_GIGABYTES: f64 = 10.0;
 
@@ -110,22 +117,26 @@ fn room(workspace: &Rc<Workspace>) -> Step {
 }
 
 /// Proves the behaviour: unit, property, golden and command-line tests; the slow ones if asked for.
-fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Step {
+fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Result<Step> {
     let offline = offline_flag(options.offline);
-    // Offline a missing browser stays missing; else the step before has got it.
+    // Offline what is missing stays missing; else the steps before have got it.
     let with_browser = |call: CargoCall| if options.offline && !Chromium::is_there() { call.env(Chromium::OFF, "1") } else { call };
+    let weights = published::folder()?;
+    let has_weights = !options.offline || weights.is_dir();
+    let weights = weights.to_string_lossy().into_owned();
+    let with_weights = |call: CargoCall| if has_weights { call.env(published::NAMED, weights) } else { call };
     if tools::has_nextest() {
         let ignored = if options.slow { "--run-ignored all" } else { "" };
         let call = CargoCall::new(&format!("nextest run --workspace {offline} {ignored}"));
-        return cargo_step("tests", workspace, with_browser(call), ready);
+        return Ok(cargo_step("tests", workspace, with_weights(with_browser(call)), ready));
     }
 
     let ignored = if options.slow { "-- --include-ignored" } else { "" };
     let call = CargoCall::new(&format!("test --workspace --lib --bins --tests --examples {offline} {ignored}"));
-    cargo_step("tests", workspace, with_browser(call), || {
+    Ok(cargo_step("tests", workspace, with_weights(with_browser(call)), || {
         println!("cargo-nextest is not installed: running `cargo test` instead, the same tests one crate after another");
         ready()
-    })
+    }))
 }
 
 /// Proves that what goes to a device of candle's comes back right: the models that are held against transformers once more, their products
