@@ -501,7 +501,7 @@ mod tests {
         assert!(unit <= registers && registers < 1e-7, "{unit:e} on the unit, {registers:e} in registers");
     }
 
-    /// 1 + 2⁻⁸ + 2⁻¹⁶ + 2⁻²³ has a digit in each part, and so has its product with 1 + 2⁻²³, which lacks 2⁻⁴⁶ alone.
+    /// 1 + 2⁻⁸ + 2⁻¹⁶ + 2⁻²³ has a digit in each part.
     #[test]
     fn no_digit_of_a_number_is_lost() {
         let number = 1.0 + 2f32.powi(-8) + 2f32.powi(-16) + 2f32.powi(-23);

@@ -79,16 +79,19 @@ impl<F: Real> Packed<F> {
     }
 
     /// Columns of a panel.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
     /// One panel: all rows of the matrix, [`Packed::width`] numbers of each.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub(crate) fn panel(&self, number: usize) -> &[F] {
         &self.panels[number * self.rows * self.width..][..self.rows * self.width]
     }
 
     /// What is added to every row of a result; empty where nothing is.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub(crate) fn bias(&self) -> &[F] {
         &self.bias
     }
@@ -257,7 +260,8 @@ impl<F: Real> WithSimd for PackedProduct<'_, '_, F> {
         let (result, result_row) = result.parts_mut();
         let tiles = tiles(n_rows, tile_rows::<F, S>());
         let panels = right.first();
-        // Of the next panel, as much at every step as brings all of it by the last tile.
+        // Of the next panel, as much at every step as brings all of it by the last tile; of a single tile, whose rows are few, every second
+        // line where a panel is two lines wide.
         let share = width.div_ceil(tiles.clone().count().max(1));
         for column in (0..n_columns).step_by(width) {
             for (number, (row, height)) in tiles.clone().enumerate() {

@@ -17,6 +17,20 @@ const MOST_TOKENS: usize = 1 << 16;
 /// No file may ask for more.
 const MOST_BEAMS: usize = 1024;
 
+/// Settings of transformers' that change what a model writes and that are not followed here, with the values that change nothing.
+const UNHEEDED: [(&str, &[&str]); 10] = [
+    ("repetition_penalty", &["1.0", "1"]),
+    ("encoder_repetition_penalty", &["1.0", "1"]),
+    ("encoder_no_repeat_ngram_size", &["0"]),
+    ("exponential_decay_length_penalty", &[]),
+    ("sequence_bias", &["[]", "{}"]),
+    ("force_words_ids", &["[]"]),
+    ("num_beam_groups", &["1"]),
+    ("penalty_alpha", &["0.0", "0"]),
+    ("guidance_scale", &["1.0", "1"]),
+    ("do_sample", &["false"]),
+];
+
 /// When a beam search ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyStopping {
@@ -62,6 +76,8 @@ pub struct Generation {
     pub early_stopping: EarlyStopping,
     /// The first and the last token that tell a model of speech what to write; before a target they are given, never written.
     pub prompts: Option<(Token, Token)>,
+    /// Settings of the files that are not followed, as they stand there: other programs may write other words.
+    pub unheeded: Vec<String>,
     /// How timestamps are written; of models of speech, where they are asked for.
     pub timestamps: Option<TimestampRule>,
 }
@@ -126,8 +142,18 @@ impl Generation {
         };
         let ends = tokens("eos_token_id")?;
         let prompts = ends.first().zip(token("no_timestamps_token_id")?).map(|(end, last)| (end + 1, last));
+        let some = |field: &str, size: Result<usize, PretrainedError>| size.map(|n| if of(field).get(field).is_some() { n } else { 0 });
+        // Of new tokens the start token is none.
+        let min_new = some("min_new_tokens", size("min_new_tokens", 0, MOST_TOKENS))?;
+        let min_length = some("min_length", size("min_length", 0, MOST_TOKENS))?;
+        let min_length = if min_new > 0 { min_length.max(min_new + 1) } else { min_length };
+        let unheeded = UNHEEDED.iter().filter_map(|(field, idle)| {
+            let value = of(field).get(field).filter(|value| !value.is_null())?.to_string();
+            (!idle.contains(&value.as_str())).then(|| format!("{field}: {value}"))
+        });
         Ok(Self {
             start,
+            unheeded: unheeded.collect(),
             ends,
             prompts,
             pad,
@@ -136,9 +162,8 @@ impl Generation {
             suppressed: tokens("suppress_tokens")?,
             suppressed_first: tokens("begin_suppress_tokens")?,
             bad_words,
-            no_repeat: size("no_repeat_ngram_size", 0, MOST_TOKENS)
-                .map(|n| if of("no_repeat_ngram_size").get("no_repeat_ngram_size").is_some() { n } else { 0 })?,
-            min_length: size("min_length", 0, MOST_TOKENS).map(|n| if of("min_length").get("min_length").is_some() { n } else { 0 })?,
+            no_repeat: some("no_repeat_ngram_size", size("no_repeat_ngram_size", 0, MOST_TOKENS))?,
+            min_length,
             max_tokens: max_tokens.max(1),
             n_beams: size("num_beams", 1, MOST_BEAMS)?.max(1),
             length_penalty: of("length_penalty").number("length_penalty", 1.0)?,

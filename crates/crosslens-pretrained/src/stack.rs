@@ -180,7 +180,8 @@ impl Stack {
                 let wanted = need_of(true);
                 self.part(rows, norm, &mut buffers, |states, buffers, result| {
                     watch.states(at, states, memory.states);
-                    let keys = attention.keys(memory.states, pace, wanted);
+                    // Those of whole sentences at any pace, as searches have them.
+                    let keys = attention.keys(memory.states, Pace::Sentences, wanted);
                     let question = Question {
                         at,
                         queries: states,

@@ -118,6 +118,26 @@ impl Weights {
         Ok(self.hash.get_or_init(|| hash).clone())
     }
 
+    /// Whether any tensor's name begins so.
+    pub(crate) fn has_below(&self, prefix: &str) -> bool {
+        self.entries.range(prefix.to_owned()..).next().is_some_and(|(name, _)| name.starts_with(prefix))
+    }
+
+    /// The words of one side of a model whose sides share them: a copy of its own that says the same is passed over, one that differs is
+    /// read, as transformers does, which ties nothing that is stored twice with different values.
+    pub(crate) fn copy_of(&mut self, shared: &Arc<Table>, name: &str) -> Result<Arc<Table>, PretrainedError> {
+        if !self.has(name) || self.taken.contains(name) {
+            return Ok(shared.clone());
+        }
+        if self.seed.is_some() {
+            // Drawn words are shared.
+            self.pass_over(name);
+            return Ok(shared.clone());
+        }
+        let own = self.table(name, shared.rows(), shared.d())?;
+        Ok(if own.is_same(shared) { shared.clone() } else { Arc::new(own) })
+    }
+
     /// Passes over a tensor that says nothing new, where it is there.
     pub(crate) fn pass_over(&mut self, name: &str) {
         if self.has(name) {

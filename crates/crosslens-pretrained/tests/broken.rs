@@ -158,6 +158,63 @@ fn table_of_words_missing() {
     refused_tensors(|tensors| drop(take(tensors, WORDS)), &["has no tensor", WORDS]);
 }
 
+/// A tensor is named as files have it, whichever is missing.
+#[test]
+fn the_first_tensor_missing_is_named() {
+    let first = "model.encoder.layers.0.self_attn.q_proj.weight";
+    refused_tensors_of("bart", |tensors| drop(take(tensors, first)), &["has no tensor", first]);
+}
+
+/// OPUS-MT's is trained: a file that lost it would write other words.
+#[test]
+fn bias_of_marians_words_missing() {
+    refused_tensors_of("marian", |tensors| drop(take(tensors, "final_logits_bias")), &["has no tensor", "final_logits_bias"]);
+}
+
+/// What each side reads may lie in the file a second time: the same numbers change nothing, other ones are that side's own (the golden
+/// models `t5-apart` and `bart-apart`), and none, or of another shape, are refused.
+#[test]
+fn copies_of_the_words_are_read() {
+    for (case, words) in [("t5", WORDS), ("bart", "model.shared.weight"), ("marian", "model.shared.weight")] {
+        for side in ["encoder", "decoder"] {
+            let name = words.replace("shared", &format!("{side}.embed_tokens"));
+            let copied = |tensors: &mut BTreeMap<String, Tensor>| {
+                let Tensor { dtype, shape, data } = &tensors[words];
+                let copy = Tensor { dtype: *dtype, shape: shape.clone(), data: data.clone() };
+                tensors.insert(name.clone(), copy);
+            };
+            let folder = Folder::of(case);
+            folder.change(copied);
+            Model::open(folder.0.path()).unwrap_or_else(|error| panic!("{case}: {name}: {error}"));
+            let spoilt = |tensors: &mut BTreeMap<String, Tensor>| {
+                copied(tensors);
+                spoil(tensors, &name);
+            };
+            refused_tensors_of(case, spoilt, &[&name, "not finite"]);
+            let misshapen = |tensors: &mut BTreeMap<String, Tensor>| drop(tensors.insert(name.clone(), Tensor::zeros(&[4, 3])));
+            refused_tensors_of(case, misshapen, &[&name, "[4, 3]"]);
+        }
+    }
+}
+
+#[test]
+fn one_side_alone_is_no_model() {
+    for case in ["t5", "marian", "whisper"] {
+        refused_config(case, &json!({ "is_encoder_decoder": false }), &["is_encoder_decoder", "alone"]);
+    }
+}
+
+/// Settings of transformers' that are not followed are kept to be told; values that change nothing are none.
+#[test]
+fn settings_that_are_not_followed_are_told() {
+    let folder = Folder::of("bart");
+    folder.set("generation_config.json", &json!({ "repetition_penalty": 1.0, "do_sample": false, "guidance_scale": null }));
+    let rules = |folder: &Folder| Model::open(folder.0.path()).expect("a model").generation().clone();
+    assert_eq!(rules(&folder).unheeded, [""; 0]);
+    folder.set("generation_config.json", &json!({ "repetition_penalty": 3.0, "do_sample": true }));
+    assert_eq!(rules(&folder).unheeded, ["repetition_penalty: 3.0", "do_sample: true"]);
+}
+
 /// The configuration says that words are not read out with the table they are read with.
 #[test]
 fn readout_missing() {

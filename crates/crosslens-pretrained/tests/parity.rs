@@ -4,7 +4,7 @@
 //! as well, and who has a GPU may on `cuda` or `metal`, with the feature of that name.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crosslens_analysis::explain::{Live, Options, explain};
 use crosslens_analysis::{AttentionRow, Fed, Intervene, Pair, Recordable, Recorded, Signal, SiteKind, Token, Untouched};
@@ -32,14 +32,33 @@ fn folder(case: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case)
 }
 
-/// Where products are made.
-fn device() -> Device {
-    let name = std::env::var("CROSSLENS_TEST_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
-    name.parse().unwrap_or_else(|error| panic!("CROSSLENS_TEST_DEVICE: {error}"))
+/// Where products are made: one for all tests, so that none of them misses its trouble.
+fn device() -> &'static Device {
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    DEVICE.get_or_init(|| {
+        let name = std::env::var("CROSSLENS_TEST_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
+        name.parse().unwrap_or_else(|error| panic!("CROSSLENS_TEST_DEVICE: {error}"))
+    })
 }
 
 fn open(folder: &Path) -> Result<Model, PretrainedError> {
-    Model::open_on(folder, &device())
+    Model::open_on(folder, device())
+}
+
+/// What a device refuses is made on the CPU, where it is right as well: that it made the products has to be asked.
+#[test]
+fn the_device_makes_the_products() {
+    let golden = Golden::of("t5");
+    let (pairs, fed) = golden.pairs();
+    let of_device = |device: &Device| {
+        let model = Model::open_on(&folder("t5"), device).expect("a model");
+        let rows = pairs.iter().zip(&fed).map(|(pair, fed)| model.logits_of(pair, fed).expect("logits"));
+        rows.flatten().collect::<Vec<f32>>()
+    };
+    let (found, plain) = (of_device(device()), of_device(&Device::default()));
+    assert_eq!(device().trouble(), None);
+    // Bit for bit it is another's arithmetic.
+    assert_eq!(found != plain, device().kind() != DeviceKind::Cpu);
 }
 
 /// What was written down of one model.
@@ -307,9 +326,17 @@ fn the_rules_of_generation_are_kept() {
             let (golden, model) = (Golden::of(case), open(copy.path()).expect("a model"));
             let mut how = Decoding::of(&model);
             how.rules.max_tokens = 12;
-            for (pair, expected) in golden.pairs().0.iter().zip(golden.tokens(name)) {
-                let written = model.write(pair, &how).expect("a text");
-                assert_eq!(written[0].tokens, expected[1..=written[0].tokens.len()], "{case}, {name}");
+            let scores = format!("{name}.scores");
+            let scores = if golden.has(&scores) { golden.floats(&scores).1 } else { Vec::new() };
+            for (sentence, (pair, expected)) in golden.pairs().0.iter().zip(golden.tokens(name)).enumerate() {
+                let written = model.write(pair, &how).expect("a text").remove(0);
+                // After its end a row is filled.
+                let is_end = |token: &Token| model.generation().ends.contains(token);
+                let end = expected[1..].iter().position(is_end).map_or(expected.len(), |end| end + 2);
+                assert_eq!(written.tokens, expected[1..end], "{case}, {name}");
+                if let Some(&score) = scores.get(sentence) {
+                    assert!((written.score as f32 - score).abs() < 1e-4, "{case}, {name}: {} and {score}", written.score);
+                }
             }
         }
     }
@@ -365,6 +392,7 @@ fn assert_same(found: &Recorded, expected: &Recorded, case: &str) {
     if device().kind() == DeviceKind::Cpu {
         return assert_eq!(found, expected, "{case}");
     }
+    assert_eq!(device().trouble(), None);
     let far = |found: &[Vec<f32>], expected: &[Vec<f32>]| {
         assert!(found.iter().map(Vec::len).eq(expected.iter().map(Vec::len)), "{case}: shapes");
         found.iter().flatten().zip(expected.iter().flatten()).map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).fold(0.0, f32::max)

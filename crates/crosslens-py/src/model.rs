@@ -24,6 +24,8 @@ pub(crate) struct Model {
     opened: Opened,
     path: PathBuf,
     description: Arc<Description>,
+    /// To be asked for its trouble.
+    device: Device,
 }
 
 /// Text, tokens and score of what was written.
@@ -63,8 +65,14 @@ impl Model {
                 None => Device::default(),
             };
             let has_device = device != Device::default();
-            let choices = Choices { device, ..Choices::from(languages) };
-            let opened = match Opened::open_with(&path, &choices)? {
+            let choices = Choices { device: device.clone(), ..Choices::from(languages) };
+            let opened = if self_attention && ImportedModel::is_at(&path) {
+                // At once with all heads: a device may have room for one model alone.
+                Opened::Imported(Box::new(ImportedModel::open_with(&path, &choices, Attention::All)?))
+            } else {
+                Opened::open_with(&path, &choices)?
+            };
+            let opened = match opened {
                 Opened::Model(_) | Opened::Recording(_) if has_device => {
                     let path = path.display();
                     return Err(Failure::open(format!("`{path}` computes on the CPU alone: device is for models of Hugging Face's")));
@@ -76,12 +84,12 @@ impl Model {
                         path.display()
                     )));
                 }
+                opened @ Opened::Imported(_) => opened,
                 opened if !self_attention => opened,
                 Opened::Model(mut model) => {
                     model.attention = Attention::All;
                     Opened::Model(model)
                 }
-                Opened::Imported(_) => Opened::Imported(Box::new(ImportedModel::open_with(&path, &choices, Attention::All)?)),
                 Opened::Recording(_) => {
                     let path = path.display();
                     return Err(Failure::open(format!(
@@ -94,8 +102,14 @@ impl Model {
                 Opened::Imported(model) => model.description().clone(),
                 Opened::Recording(recording) => recording.description().clone(),
             });
-            Ok(Self { opened, path, description })
+            Ok(Self { opened, path, description, device })
         })?
+    }
+
+    /// Why products were made on the CPU though another device was asked for.
+    #[getter]
+    fn device_trouble(&self) -> Option<&str> {
+        self.device.trouble()
     }
 
     /// `run`, `pretrained`, `imported` or `recording`.

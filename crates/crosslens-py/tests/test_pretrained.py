@@ -138,7 +138,8 @@ def test_a_multilingual_model_is_told_its_languages(tmp_path: Path) -> None:
 
 
 def test_a_device_that_is_not_there_is_refused(folder: Path) -> None:
-    assert crosslens.load(folder, device="cpu").kind == "pretrained"
+    model = crosslens.load(folder, device="cpu")
+    assert model.kind == "pretrained" and model.device_trouble is None
     with pytest.raises(crosslens.OpenError, match="no device `cuda:1`: build with `--features cuda`"):
         crosslens.load(folder, device="cuda:1")
     with pytest.raises(crosslens.OpenError, match="there is no device `gpu`; known are cpu"):

@@ -1,6 +1,6 @@
 //! What drives a site, in words, from stated rules.
 
-use crate::report::{Causal, ErrorReport, SiteReport, TaskReport, Verdict};
+use crate::report::{Causal, CountsReport, ErrorReport, SiteReport, TaskReport, Verdict};
 
 /// A model that gets fewer words right than this does not do its task.
 const DOES_ITS_TASK: f64 = 0.95;
@@ -10,6 +10,8 @@ const MATTERS: f64 = 0.02;
 const DRIVES: f64 = 0.6;
 /// … and if attention rebuilt from it alone keeps this share of the words that were right.
 const KEEPS: f64 = 0.9;
+/// … of which it must win back this much of what uniform attention loses: where that loses little, nearly anything keeps most words.
+const WINS_BACK: f64 = 0.5;
 /// Smaller shares are not worth a word.
 const WORTH_SAYING: f64 = 0.01;
 
@@ -30,6 +32,10 @@ fn percent(share: f64) -> String {
 pub(super) fn verdict(site: &SiteReport, task: &TaskReport, rerun: Option<&Causal>) -> Verdict {
     if site.error.worst() > super::passes::MAX_ERROR {
         return say("not exact", format!("{}; no shares are given", what_is_not_exact(&site.error)));
+    }
+    let no_step_twice = |counts: &CountsReport| counts.steps > 0 && counts.states <= counts.steps as u64;
+    if no_step_twice(&site.counts.query) || no_step_twice(&site.counts.key) {
+        return say("not measured", "no step was seen twice, so that its position explains every state: more sentences would tell".into());
     }
     let Some(evidence) = Evidence::of(site) else {
         return say("not measured", "there are no shares to judge by".into());
@@ -146,16 +152,22 @@ impl Kept {
             without_time: kept("no-temporal")?,
         })
     }
+
+    /// Whether attention that keeps so many words does the work of the true one.
+    fn is_enough(&self, kept: f64) -> bool {
+        kept >= KEEPS && kept - self.uniform >= WINS_BACK * (1.0 - self.uniform)
+    }
 }
 
 /// The verdict on a model that does its task and was run again.
 fn judged(evidence: &Evidence<'_>, kept: &Kept) -> Verdict {
-    let (share, by_time, by_both) = (evidence.share(), percent(kept.by_time), percent(kept.by_both));
+    let (share, uniform) = (evidence.share(), percent(kept.uniform));
+    let (by_time, by_both) = (percent(kept.by_time), percent(kept.by_both));
     if kept.uniform > 1.0 - MATTERS {
-        let uniform = percent(kept.uniform);
         return say("unused", format!("uniform attention keeps {uniform} of the words that were right: the model does not need this head"));
     }
-    if kept.by_time >= KEEPS {
+    let by_position_alone = kept.is_enough(kept.by_time);
+    if by_position_alone {
         let text = format!("{} and keeps {by_time} of the words that were right", evidence.tendency());
         if evidence.by_position() - evidence.mean >= DRIVES {
             return say("positional", text);
@@ -164,7 +176,7 @@ fn judged(evidence: &Evidence<'_>, kept: &Kept) -> Verdict {
             return say("salient", format!("{text}: it looks at the same places whatever the step"));
         }
     }
-    if evidence.by_position() < 1.0 - DRIVES && kept.without_time >= KEEPS {
+    if evidence.by_position() < 1.0 - DRIVES && kept.is_enough(kept.without_time) {
         let text = format!(
             "{} of the score's variance along the {} comes from tokens and the rest, {} from input {}alone; without the temporal {} {} of the words that were right stay right",
             percent(1.0 - evidence.by_position()),
@@ -176,20 +188,22 @@ fn judged(evidence: &Evidence<'_>, kept: &Kept) -> Verdict {
         );
         return say("content", text);
     }
-    if kept.by_time >= KEEPS {
+    if by_position_alone {
         return say(
             "mixed",
             format!("{share}, yet position alone keeps {by_time} of the words that were right: shares and causal check differ"),
         );
     }
-    if kept.by_both >= KEEPS {
+    // Of words that uniform attention keeps as well nothing is known.
+    let beside = if kept.by_time >= KEEPS { format!(", where uniform attention keeps {uniform}") } else { String::new() };
+    if kept.is_enough(kept.by_both) {
         let text = format!(
-            "{share}, but position alone keeps only {by_time} of the words that were right; position and token together keep {by_both}"
+            "{share}, but position alone keeps only {by_time} of the words that were right{beside}; position and token together keep {by_both}"
         );
         return say("position and token", text);
     }
     let text = format!(
-        "{share}; position alone keeps {by_time} of the words that were right, position and token {by_both}: what the states remember is needed too"
+        "{share}; position alone keeps {by_time} of the words that were right, position and token {by_both}{beside}: what the states remember is needed too"
     );
     say("mixed", text)
 }
@@ -262,6 +276,19 @@ mod tests {
         assert_eq!(label(&site(corner(0.9, 0.05), 0.0, &unused)), "unused");
     }
 
+    /// Uniform attention keeps 95 % of the words: a head whose position alone keeps 96 % has won back a fifth of what that loses.
+    #[test]
+    fn what_uniform_attention_keeps_as_well_proves_nothing() {
+        let words = |temporal: f64, both: f64| [("uniform", 0.95), ("temporal", temporal), ("temporal+input", both), ("no-temporal", 0.96)];
+        let positional = corner(0.9, 0.05);
+        assert_eq!(label(&site(positional, 0.0, &words(0.98, 0.98))), "positional");
+        assert_eq!(label(&site(positional, 0.0, &words(0.96, 0.96))), "mixed");
+        assert_eq!(label(&site(corner(0.1, 0.8), 0.0, &words(0.96, 0.96))), "mixed");
+        let verdict = verdict(&site(positional, 0.0, &words(0.96, 0.98)), &DONE, Some(&right(1.0)));
+        assert_eq!(verdict.label, "position and token");
+        assert!(verdict.text.contains("only 96 %") && verdict.text.contains("uniform attention keeps 95 %"), "{}", verdict.text);
+    }
+
     /// A constant query looks at the same places at every step: all of its temporal share is the mean's.
     #[test]
     fn a_constant_query_is_salient_not_positional() {
@@ -326,6 +353,10 @@ mod tests {
         site.error.attention = Some(f64::NAN);
         assert_eq!(label(&site), "not exact");
         site.error.attention = None;
+        for (states, expected) in [(7, "not measured"), (8, "positional")] {
+            site.counts.key = CountsReport { states, steps: 7, ..CountsReport::default() };
+            assert_eq!(label(&site), expected, "{states} states of 7 steps");
+        }
         site.shares = None;
         assert_eq!(label(&site), "not measured");
         assert_eq!(percent(-0.001), "0 %");

@@ -36,21 +36,17 @@ impl Place {
         Ok(Self { device: device.clone(), opened })
     }
 
-    /// Takes `W` `[d_out, d_in]` to the device; nothing where products are made by our kernels.
-    pub(crate) fn hold(&self, matrix: &[f32], d_in: usize, d_out: usize) -> Result<Option<Held>, DeviceError> {
-        let Some(opened) = &self.opened else { return Ok(None) };
-        let turned = asked(|| Tensor::from_slice(matrix, (d_out, d_in), opened)?.t());
-        let turned = turned.map_err(|why| unusable(self.device.kind(), why))?;
-        Ok(Some(Held { place: self.clone(), turned }))
-    }
-
-    /// The same; nothing too where the device refuses, which its trouble then tells.
-    pub(crate) fn hold_if_possible(&self, matrix: &[f32], d_in: usize, d_out: usize) -> Option<Held> {
-        let refused = |error: DeviceError| {
-            self.device.trouble.get_or_init(|| error.to_string());
-            None
-        };
-        self.hold(matrix, d_in, d_out).unwrap_or_else(refused)
+    /// Takes `W` `[d_out, d_in]` to the device; nothing where products are made by our kernels, or where the device has no room, which its
+    /// trouble then tells.
+    pub(crate) fn hold(&self, matrix: &[f32], d_in: usize, d_out: usize) -> Option<Held> {
+        let opened = self.opened.as_ref()?;
+        match asked(|| Tensor::from_slice(matrix, (d_out, d_in), opened)?.t()) {
+            Ok(turned) => Some(Held { place: self.clone(), turned }),
+            Err(why) => {
+                self.device.trouble.get_or_init(|| why);
+                None
+            }
+        }
     }
 }
 

@@ -24,12 +24,7 @@ impl Place {
     }
 
     /// Keeps nothing.
-    pub(crate) fn hold(&self, _matrix: &[f32], _d_in: usize, _d_out: usize) -> Result<Option<Held>, DeviceError> {
-        Ok(None)
-    }
-
-    /// Keeps nothing.
-    pub(crate) fn hold_if_possible(&self, _matrix: &[f32], _d_in: usize, _d_out: usize) -> Option<Held> {
+    pub(crate) fn hold(&self, _matrix: &[f32], _d_in: usize, _d_out: usize) -> Option<Held> {
         None
     }
 }

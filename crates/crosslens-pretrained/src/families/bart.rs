@@ -100,23 +100,27 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     let n_target = if is_shared { n_source } else { size("decoder_vocab_size", n_source)? };
 
     // With the readout a model stands under `model.`; without it, it stands alone.
-    let prefix = if weights.has("model.encoder.layers.0.self_attn.q_proj.weight") { "model." } else { "" };
+    let prefix = if weights.has_below("model.") { "model." } else { "" };
     let name = |rest: &str| format!("{prefix}{rest}");
     let (shared, of_encoder, of_decoder) =
         (name("shared.weight"), name("encoder.embed_tokens.weight"), name("decoder.embed_tokens.weight"));
-    let (source, target) = if is_shared {
+    // What the encoder reads, what the decoder does, and what a readout without a matrix of its own takes.
+    let (source, target, tied) = if is_shared {
         let words = weights.first_of(&[&shared, &of_encoder, &of_decoder]).to_owned();
         let words = Arc::new(weights.table(&words, n_source, d)?);
-        (words.clone(), words)
+        (weights.copy_of(&words, &of_encoder)?, weights.copy_of(&words, &of_decoder)?, words)
     } else {
-        (Arc::new(weights.table(&of_encoder, n_source, d)?), Arc::new(weights.table(&of_decoder, n_target, d)?))
+        weights.pass_over(&shared);
+        let target = Arc::new(weights.table(&of_decoder, n_target, d)?);
+        (Arc::new(weights.table(&of_encoder, n_source, d)?), target.clone(), target)
     };
-    [&shared, &of_encoder, &of_decoder].into_iter().for_each(|name| weights.pass_over(name));
 
     let encoder = stack(&mut weights, (name("encoder"), SiteKind::EncoderSelf), config, &shape, source)?;
-    let decoder = stack(&mut weights, (name("decoder"), SiteKind::DecoderSelf), config, &shape, target.clone())?;
-    let table = readout(&mut weights, "lm_head.weight", config, target)?;
-    let bias = if weights.has("final_logits_bias") { Some(weights.read("final_logits_bias", &[1, n_target])?) } else { None };
+    let decoder = stack(&mut weights, (name("decoder"), SiteKind::DecoderSelf), config, &shape, target)?;
+    let table = readout(&mut weights, "lm_head.weight", config, tied)?;
+    // Marian's is trained; the others' is zero, and published files lack it as often as not.
+    let has_bias = family == Family::Marian || weights.has("final_logits_bias");
+    let bias = if has_bias { Some(weights.read("final_logits_bias", &[1, n_target])?) } else { None };
     // Of the program that trained it; published files keep them.
     ["encoder.version", "decoder.version"].into_iter().for_each(|version| weights.pass_over(&name(version)));
     weights.refuse_rest()?;

@@ -99,6 +99,11 @@ impl Family {
     pub(crate) fn of(config: &Fields) -> Result<Self, PretrainedError> {
         let found = config.text("model_type", "")?;
         if let Some(family) = Self::ALL.into_iter().find(|family| family.name() == found) {
+            // BLIP's configurations say nothing of it, or what is wrong.
+            if family != Self::Blip && !config.flag("is_encoder_decoder", true)? {
+                let what = "is false: the encoder or the decoder alone, without the attention between them that is explained here";
+                return Err(config.wrong("is_encoder_decoder", what));
+            }
             return Ok(family);
         }
         let architectures = config.get("architectures").and_then(|names| names.as_array());

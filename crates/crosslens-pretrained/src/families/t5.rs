@@ -65,15 +65,14 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     let n_encoder = size("num_layers", if family == Family::T5 { 6 } else { 8 })?;
     let n_decoder = size("num_decoder_layers", n_encoder)?;
 
-    let shared = weights.first_of(&["shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"]);
+    let [of_encoder, of_decoder] = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"];
+    let shared = weights.first_of(&["shared.weight", of_encoder, of_decoder]);
     let words = Arc::new(weights.table(shared, n_words, shape.d)?);
-    for name in ["shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"] {
-        weights.pass_over(name);
-    }
+    let (source, target) = (weights.copy_of(&words, of_encoder)?, weights.copy_of(&words, of_decoder)?);
     // Some checkpoints keep a bias of distances for cross-attention that no version of the model uses.
     weights.pass_over("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight");
-    let encoder = stack(&mut weights, "encoder", n_encoder, &shape, words.clone())?;
-    let decoder = stack(&mut weights, "decoder", n_decoder, &shape, words.clone())?;
+    let encoder = stack(&mut weights, "encoder", n_encoder, &shape, source)?;
+    let decoder = stack(&mut weights, "decoder", n_decoder, &shape, target)?;
     let table = readout(&mut weights, "lm_head.weight", config, words)?;
     weights.refuse_rest()?;
 

@@ -70,7 +70,7 @@ impl Origin {
         let matrix = self.matrix(weights, outputs.clone())?;
         let bias = if self.has_bias { Some(weights.read(&format!("{}.bias", self.name), &[self.d_out])?) } else { None };
         let bias = bias.map(|bias| bias[outputs.clone()].to_vec());
-        let plain = Linear::of(&matrix, bias, self.d_in, outputs.len(), &weights.place)?;
+        let plain = Linear::of(&matrix, bias, self.d_in, outputs.len(), &weights.place);
         Ok(Linear { origin: Some((self.clone(), outputs.start)), ..plain })
     }
 }
@@ -95,9 +95,9 @@ impl Linear {
         Ok((0..n_parts).map(part).collect())
     }
 
-    /// From `W` `[d_out, d_in]`, kept at a place too.
-    pub(crate) fn of(matrix: &[f32], bias: Option<Vec<f32>>, d_in: usize, d_out: usize, place: &Place) -> Result<Self, PretrainedError> {
-        Ok(Self { held: place.hold(matrix, d_in, d_out)?, ..Self::packed(matrix, bias, d_in, d_out) })
+    /// From `W` `[d_out, d_in]`, kept at a place too where that has room.
+    pub(crate) fn of(matrix: &[f32], bias: Option<Vec<f32>>, d_in: usize, d_out: usize, place: &Place) -> Self {
+        Self { held: place.hold(matrix, d_in, d_out), ..Self::packed(matrix, bias, d_in, d_out) }
     }
 
     fn packed(matrix: &[f32], bias: Option<Vec<f32>>, d_in: usize, d_out: usize) -> Self {
@@ -170,13 +170,13 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// `logits = scale · x·Tableᵀ + bias`. What a device has no room for stays here.
+    /// `logits = scale · x·Tableᵀ + bias`.
     pub(crate) fn of(table: &Table, bias: Option<Vec<f32>>, scale: f32, place: &Place) -> Self {
         let slice = |from: usize| {
             let to = (from + TABLE_ROWS).min(table.rows());
             let mut rows = Vec::with_capacity((to - from) * table.d());
             table.append(from, to, &mut rows);
-            Linear { held: place.hold_if_possible(&rows, table.d(), to - from), ..Linear::packed(&rows, None, table.d(), to - from) }
+            Linear::of(&rows, None, table.d(), to - from, place)
         };
         let slices = (0..table.rows()).step_by(TABLE_ROWS).map(slice).collect();
         Self { slices, bias, scale, n_words: table.rows() }
@@ -234,7 +234,7 @@ mod tests {
         let place = Place::open(&DeviceKind::Candle.into()).expect("candle's CPU");
         let bias = Some(vec![1.0, -2.0, 0.5]);
         let packed = Linear::packed(&matrix(1.0), bias.clone(), D_IN, D_OUT);
-        let map = Linear { held: place.hold(&matrix(2.0), D_IN, D_OUT).expect("room"), ..packed };
+        let map = Linear { held: place.hold(&matrix(2.0), D_IN, D_OUT), ..packed };
         assert_eq!(applied(&map), applied(&Linear::packed(&matrix(2.0), bias, D_IN, D_OUT)));
         let mut none = vec![1.0];
         map.apply(&[], Pace::Sentences, &mut none);
@@ -247,10 +247,40 @@ mod tests {
         let place = Place::open(&device).expect("candle's CPU");
         let packed = Linear::packed(&matrix(1.0), None, D_IN, D_OUT);
         let expected = applied(&packed);
-        // Weights of another width: candle finds that the shapes do not fit.
-        let map = Linear { held: place.hold(&matrix(2.0)[..12], 4, 3).expect("room"), ..packed };
+        // Of 20 numbers candle makes five rows of four, whose products are too many.
+        let map = Linear { held: place.hold(&matrix(2.0)[..12], 4, 3), ..packed };
         assert_eq!(device.trouble(), None);
         assert_eq!(applied(&map), expected);
-        assert!(device.trouble().is_some_and(|why| !why.is_empty()), "{:?}", device.trouble());
+        assert!(device.trouble().is_some_and(|why| why.contains("15 numbers")), "{:?}", device.trouble());
+    }
+
+    /// Candle's own words: 20 numbers are no rows of three.
+    #[test]
+    fn what_candle_itself_refuses_is_made_here_and_told() {
+        let device = Device::from(DeviceKind::Candle);
+        let place = Place::open(&device).expect("candle's CPU");
+        let packed = Linear::packed(&matrix(1.0), None, D_IN, D_OUT);
+        let expected = applied(&packed);
+        let map = Linear { held: place.hold(&matrix(2.0)[..9], 3, 3), ..packed };
+        assert_eq!(applied(&map), expected);
+        assert!(device.trouble().is_some_and(|why| why.contains("shape")), "{:?}", device.trouble());
+    }
+
+    /// Fifteen numbers are no four by four: it is told, and nothing is held.
+    #[test]
+    fn weights_that_a_device_does_not_take_stay_here() {
+        let device = Device::from(DeviceKind::Candle);
+        let place = Place::open(&device).expect("candle's CPU");
+        assert!(place.hold(&matrix(1.0), 4, 4).is_none());
+        assert!(device.trouble().is_some(), "it is told");
+    }
+
+    /// As models are read: every map goes to the place of its weights.
+    #[test]
+    fn maps_are_held_where_they_are_read() {
+        let place = Place::open(&DeviceKind::Candle.into()).expect("candle's CPU");
+        assert!(Linear::of(&matrix(1.0), None, D_IN, D_OUT, &place).held.is_some());
+        let cpu = Place::open(&DeviceKind::Cpu.into()).expect("the CPU");
+        assert!(Linear::of(&matrix(1.0), None, D_IN, D_OUT, &cpu).held.is_none());
     }
 }

@@ -49,7 +49,7 @@ impl Sight {
         let Frame { n_channels, patch: [height, width], .. } = frame;
         let matrix = weights.read(&format!("{name}.weight"), &[d, n_channels, height, width])?;
         let bias = weights.read(&format!("{name}.bias"), &[d])?;
-        Ok(Self { map: Linear::of(&matrix, Some(bias), n_channels * height * width, d, &weights.place)?, frame, special })
+        Ok(Self { map: Linear::of(&matrix, Some(bias), n_channels * height * width, d, &weights.place), frame, special })
     }
 
     /// The pixels of each patch, `[patch, channel · row · column]`.

@@ -24,7 +24,7 @@ impl Convolution {
         for output in matrix.chunks_exact(d_in * WIDTH) {
             (0..WIDTH).for_each(|tap| by_tap.extend((0..d_in).map(|input| output[input * WIDTH + tap])));
         }
-        Ok(Self { map: Linear::of(&by_tap, Some(bias), d_in * WIDTH, d_out, &weights.place)?, d_in, stride })
+        Ok(Self { map: Linear::of(&by_tap, Some(bias), d_in * WIDTH, d_out, &weights.place), d_in, stride })
     }
 
     fn n_steps(&self, n_frames: usize) -> usize {

@@ -85,6 +85,8 @@ BART |= {"forced_eos_token_id": None}
 PAD = 63
 MARIAN = BART | {"activation_function": "swish", "scale_embedding": True, "bos_token_id": 0, "eos_token_id": 0}
 MARIAN |= {"pad_token_id": PAD, "decoder_start_token_id": PAD}
+LIMITS = {"min_length": 8, "no_repeat_ngram_size": 2}
+NEW_LIMITS = {"min_new_tokens": 8, "no_repeat_ngram_size": 3}
 NO_PAD = {"bad_words_ids": [[PAD]]}  # the pad token's logit is its bias: published models forbid it
 
 MBART = BART | {"scale_embedding": True, "decoder_start_token_id": 2}
@@ -96,13 +98,14 @@ def case(model_type, base, changes=None, *, lengths=LENGTHS, saved="safetensors"
     """One case: the model, and how its folder differs from one of a single float32 file.
 
     Further keys: `published` (changes of config.json after saving, None: take out), `separate_output`, `dtype`,
-    `generation` (more settings of generation_config.json), `forced`, `limited` (whether to make those arrays), `stale` (a
-    tensor of the file that no model reads), `versions` (whether fairseq's `version` tensors lie beside the others, as in
+    `generation` (more settings of generation_config.json), `forced` (whether to make that array), `limited` (by which limits to
+    make those), `stale` (a tensor of the file that no model reads), `versions` (whether fairseq's `version` tensors lie beside the others, as in
     facebook/bart-large), `pad_inside` (whether the first source holds the pad token among its words:
-    M2M100 gives it no position and does not count it).
+    M2M100 gives it no position and does not count it), `copies` (side -> whether that side's own copy of the shared words
+    lies in the file too and differs from them: what is stored twice with different values is not tied).
     """
     plain = {"published": {}, "separate_output": False, "dtype": torch.float32, "generation": {}}
-    plain |= {"forced": False, "limited": False, "stale": None, "versions": False, "pad_inside": False}
+    plain |= {"forced": False, "limited": {}, "stale": None, "versions": False, "pad_inside": False, "copies": {}}
     assert not more.keys() - plain.keys(), more
     config = base | (changes or {})
     return plain | {"model_type": model_type, "config": config, "lengths": lengths, "saved": saved} | more
@@ -136,7 +139,7 @@ def all_cases():
         "mt5-odd": case("mt5", T5, odd_t5),
         "umt5": case("umt5", T5, SEPARATE, **untied),
         "umt5-tied": case("umt5", T5, {"d_kv": 3, "num_decoder_layers": 1}),
-        "bart": case("bart", BART, forced=True, limited=True),
+        "bart": case("bart", BART, forced=True, limited=LIMITS),
         "bart-scaled": case("bart", BART, odd),
         "bart-sharded": case("bart", BART, {"forced_eos_token_id": 2}, saved="shards", generation={"forced_eos_token_id": 2}),
         "marian": case("marian", MARIAN, forced=True, generation=NO_PAD),
@@ -145,14 +148,16 @@ def all_cases():
         "marian-bfloat16": case(
             "marian", MARIAN, two | {"tie_word_embeddings": False}, dtype=torch.bfloat16, separate_output=True, generation=NO_PAD
         ),
-        "mbart": case("mbart", MBART, forced=True, limited=True),
+        "mbart": case("mbart", MBART, forced=True, limited=LIMITS),
         "mbart-unscaled": case("mbart", MBART, odd | {"scale_embedding": False}, separate_output=True),
         "pegasus": case("pegasus", PEGASUS),
         "pegasus-odd": case("pegasus", PEGASUS, odd | {"activation_function": "gelu", "scale_embedding": False}),
-        "m2m_100": case("m2m_100", M2M100, forced=True, limited=True),
+        "m2m_100": case("m2m_100", M2M100, forced=True, limited=LIMITS),
         "m2m_100-odd": case("m2m_100", M2M100, odd_m2m, pad_inside=True),
         "marian-bin": case("marian", MARIAN, {"forced_eos_token_id": 0}, saved="bin", published=old),
         "marian-bin-sharded": case("marian", MARIAN, {"forced_eos_token_id": 0}, saved="bin shards", published=old),
+        "t5-apart": case("t5", T5, copies={"encoder": False, "decoder": True}),
+        "bart-apart": case("bart", BART, copies={"encoder": True, "decoder": False}, limited=NEW_LIMITS),
         "bart-legacy": case("bart", BART, {"forced_eos_token_id": 2}, saved="legacy bin", versions=True),
     }
 
@@ -229,6 +234,15 @@ def save(folder, model, config, case):
         path = folder / "model.safetensors"
         tensors = load_file(path) | {case["stale"]: torch.ones(8, config.num_heads)}
         save_file(tensors, path, {"format": "pt"})
+    if case["copies"]:
+        path = folder / "model.safetensors"
+        tensors = load_file(path)
+        shared = next(name for name in tensors if name.endswith("shared.weight"))
+        for number, (side, differs) in enumerate(case["copies"].items()):
+            noise = np.random.default_rng(number).normal(0.0, 0.3, tensors[shared].shape) if differs else 0.0
+            copy = tensors[shared] + torch.tensor(noise, dtype=torch.float32)
+            tensors[shared.replace("shared", f"{side}.embed_tokens")] = copy.contiguous()
+        save_file(tensors, path, {"format": "pt"})
     if "bin" in case["saved"]:
         (folder / "model.safetensors").unlink()
         (folder / "generation_config.json").unlink()
@@ -296,8 +310,8 @@ def open_saved(folder, case):
         model.config.tie_word_embeddings = False
     if getattr(model.config, "num_decoder_layers", 0) > model.config.num_hidden_layers:
         model.generation_config.use_cache = False  # the cache of 5.22 has as many layers as the encoder
-    embedding = model.get_decoder().embed_tokens.weight
-    is_separate = not torch.equal(model.lm_head.weight, embedding)
+    embedding = model.get_input_embeddings() if case["copies"] else model.get_decoder().embed_tokens
+    is_separate = not torch.equal(model.lm_head.weight, embedding.weight)
     assert is_separate == case["separate_output"]
     return model.eval()
 
@@ -509,11 +523,10 @@ def forced_search(model, batch, searches, greedy):
     return settings, tokens
 
 
-def limited_search(model, batch, searches):
+def limited_search(model, batch, searches, limits):
     """Settings as of published summarisers, each of which changes the result. Returns settings, tokens and scores."""
     settings = {name: value for name, value in model.generation_config.to_diff_dict().items() if "version" not in name}
     settings |= {"num_beams": N_BEAMS, "length_penalty": 2.0, "early_stopping": True}
-    limits = {"min_length": 8, "no_repeat_ngram_size": 2}
     found = searches(generation_config=generation(settings | limits))
     for name in limits:
         rest = {other: limit for other, limit in limits.items() if other != name}
@@ -603,7 +616,7 @@ def make(folder, name, case, seed):
     if case["forced"]:
         further["forced"], arrays["forced"] = forced_search(model, batch, searches, arrays["greedy"])
     if case["limited"]:
-        further["limited"], arrays["limited"], arrays["limited.scores"] = limited_search(model, batch, searches)
+        further["limited"], arrays["limited"], arrays["limited.scores"] = limited_search(model, batch, searches, case["limited"])
     searches.check_steadiness()
     check_everything_matters(model, batch)
     check_rounding(model, batch, forward_arrays(model, batch))

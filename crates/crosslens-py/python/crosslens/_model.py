@@ -63,6 +63,11 @@ class Model:
         return self._native.description
 
     @property
+    def device_trouble(self) -> str | None:
+        """Why a device left products to the CPU, in its own words; `None` where it made all. What was found is right, and took longer."""
+        return self._native.device_trouble
+
+    @property
     def sites(self) -> list[tuple[str, int, int]]:
         """Kind, layer and head of every attention head that is explained."""
         return self._native.sites()

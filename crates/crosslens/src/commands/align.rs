@@ -131,10 +131,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let aligned = align(&model, &pairs, gold.as_deref(), &options)?;
     let mut links: Vec<Links> = aligned.sentences.iter().map(|sentence| sentence.links.clone()).collect();
     let mut tally = aligned.tally;
+    let list = |heads: &[(usize, usize)]| heads.iter().map(|(layer, head)| format!("{layer}.{head}")).collect::<Vec<_>>().join(", ");
+    let mut reverse_heads = String::new();
     if let (Some(reverse), Some(symmetrise)) = (&arguments.reverse, arguments.symmetrise) {
         let turned: Vec<SourceAndTarget> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
         let options = AlignOptions { heads: AlignHeads::Auto, keeps_weights: false, ..options };
         let other = align(&open(reverse, &arguments.opening.turned())?, &turned, None, &options)?;
+        reverse_heads = format!("; of the other direction, chosen by their monotone way: {}", list(&other.heads));
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
             let mut tally = AlignmentTally::default();
@@ -143,7 +146,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             tally
         });
     }
-    let heads: Vec<String> = aligned.heads.iter().map(|(layer, head)| format!("{layer}.{head}")).collect();
     if arguments.json {
         let rated = aligned
             .rated
@@ -161,7 +163,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         links.iter().for_each(|links| output::result(&links.pharaoh(Base::Zero)));
     }
-    output::note(&format!("heads: {}", heads.join(", ")));
+    output::note(&format!("heads: {}{reverse_heads}", list(&aligned.heads)));
     if let Some(tally) = tally {
         let show = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
         let [aer, precision, recall, f1] = [tally.aer(), tally.precision(), tally.recall(), tally.f1()].map(show);

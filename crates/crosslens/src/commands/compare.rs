@@ -1,10 +1,12 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crosslens_lab::analysis::explain::Options;
+use crosslens_lab::Opened;
+use crosslens_lab::analysis::explain::{ExplainError, Options};
 use crosslens_lab::analysis::heads::{Head, HeadChange};
+use crosslens_lab::analysis::{Description, Recordable, SiteKind};
 use serde_json::json;
 
-use super::heads::explained;
+use super::heads::{explained, opened};
 use super::opening::Reading;
 use crate::failure::Failure;
 use crate::hub::Hub;
@@ -43,6 +45,16 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// Kind, layer and head of all that is compared.
+fn sites(arguments: &Arguments, path: &Path) -> Result<Vec<(SiteKind, usize, usize)>, Failure> {
+    let places = |description: &Description| description.sites.iter().map(|site| (site.kind, site.layer, site.head)).collect();
+    Ok(match opened(path, &arguments.reading, arguments.self_attention)? {
+        Opened::Imported(model) => places(model.description()),
+        Opened::Model(model) => places(model.subject(1).map_err(ExplainError::from)?.description()),
+        Opened::Recording(_) => unreachable!("`opened` refuses recordings"),
+    })
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = Options {
         held_out: true,
@@ -57,11 +69,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             explained(path, &arguments.reading, arguments.corpus.as_deref(), arguments.self_attention, "compare", &options)?;
         Ok(Head::all(&explained.report))
     };
-    let (before, after) = (heads(&arguments.before)?, heads(&arguments.after)?);
-    let Some(changes) = HeadChange::all(&before, &after) else {
+    let unlike = || {
         let message = format!("`{}` and `{}` do not have the same heads", arguments.before.display(), arguments.after.display());
-        return Err(Failure::refused(message).hint("two models of one shape; crosslens heads looks at each alone"));
+        Failure::refused(message).hint("two models of one shape; crosslens heads looks at each alone")
     };
+    // What is wrong with the second is said before the first takes its time.
+    if sites(arguments, &arguments.before)? != sites(arguments, &arguments.after)? {
+        return Err(unlike());
+    }
+    let (before, after) = (heads(&arguments.before)?, heads(&arguments.after)?);
+    let changes = HeadChange::all(&before, &after).ok_or_else(unlike)?;
     if arguments.json {
         output::result(&json!({ "changes": changes }).to_string());
         return Ok(());

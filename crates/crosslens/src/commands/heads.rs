@@ -122,6 +122,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Opens a model whose heads are to be looked at.
+pub(crate) fn opened(path: &Path, reading: &Reading, self_attention: bool) -> Result<Opened, Failure> {
+    let attention = if self_attention { Attention::All } else { Attention::Cross };
+    if ImportedModel::is_at(path) {
+        return Ok(Opened::Imported(Box::new(ImportedModel::open_with(path, &reading.choices(), attention)?)));
+    }
+    reading.refuse()?;
+    match Opened::open(path)? {
+        Opened::Model(model) => Ok(Opened::Model(Box::new(TrainedModel { attention, ..*model }))),
+        Opened::Recording(_) => {
+            let message = format!("`{}` is a recording, which cannot be run again with a head changed", path.display());
+            Err(Failure::refused(message).hint(format!("crosslens explain {}", path.display())))
+        }
+        opened => Ok(opened),
+    }
+}
+
 /// Explains a model that can be run, on a corpus or on fresh sentences of its task.
 pub(crate) fn explained(
     path: &Path,
@@ -133,14 +150,7 @@ pub(crate) fn explained(
 ) -> Result<(Explained, Memory), Failure> {
     let bar = SentenceBar::new();
     let mut show = |progress| bar.show(progress);
-    let attention = if self_attention { Attention::All } else { Attention::Cross };
-    let opened = if ImportedModel::is_at(path) {
-        Opened::Imported(Box::new(ImportedModel::open_with(path, &reading.choices(), attention)?))
-    } else {
-        reading.refuse()?;
-        Opened::open(path)?
-    };
-    match opened {
+    match opened(path, reading, self_attention)? {
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(corpus, path, command)?;
             let sentences = model.sentences(corpus, options.n_threads, &mut show)?;
@@ -153,17 +163,13 @@ pub(crate) fn explained(
             Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
         Opened::Model(model) => {
-            let model = TrainedModel { attention, ..*model };
             let sentences = Sentences::choose(&model, corpus, options.seed, RUN_SENTENCES)?;
             let subject = model.subject(1).map_err(ExplainError::from)?;
             let memory = Memory::of(subject.description(), &sentences.extent(&model), options);
             state(&memory, sentences.len());
             Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
         }
-        Opened::Recording(_) => {
-            let message = format!("`{}` is a recording, which cannot be run again with a head changed", path.display());
-            Err(Failure::refused(message).hint(format!("crosslens explain {}", path.display())))
-        }
+        Opened::Recording(_) => unreachable!("`opened` refuses recordings"),
     }
 }
 

@@ -112,7 +112,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let model = ImportedModel::open_with(&arguments.model, &arguments.opening.choices(), Attention::Cross)?;
     let how = match &model {
-        ImportedModel::Pretrained(model) => Some(decoding(arguments, model)?),
+        ImportedModel::Pretrained(model) => {
+            if let unheeded @ [_, ..] = &model.model().generation().unheeded[..] {
+                let unheeded = unheeded.join(", ");
+                output::note(&format!(
+                    "warning: the model's files ask for {unheeded}; this is not followed here, other programs may write other words"
+                ));
+            }
+            Some(decoding(arguments, model)?)
+        }
         ImportedModel::Mapped(_) => {
             refuse_search(arguments)?;
             None

@@ -146,7 +146,7 @@ fn scaled(weights: &mut Weights, name: &str, (d_in, d_out): (usize, usize), shap
         row.iter_mut().for_each(|number| *number *= scale);
         *bias *= scale;
     }
-    Linear::of(&matrix, Some(bias), d_in, d_out, &weights.place)
+    Ok(Linear::of(&matrix, Some(bias), d_in, d_out, &weights.place))
 }
 
 /// The bias of each head.
