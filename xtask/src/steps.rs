@@ -43,6 +43,7 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
         format(&workspace, options.offline),
         lints(&workspace, options.offline),
         without_pictures(&workspace, options.offline),
+        with_devices(&workspace, options.offline),
         browser(&workspace, options.offline),
         published_network(&workspace, options.offline),
         tests(&workspace, options)?,
@@ -84,6 +85,17 @@ fn lints(workspace: &Rc<Workspace>, offline: bool) -> Step {
 fn without_pictures(workspace: &Rc<Workspace>, offline: bool) -> Step {
     let call = CargoCall::new(&format!("clippy -p crosslens --no-default-features {} -- -D warnings", offline_flag(offline)));
     cargo_step("no pictures", workspace, call, move || needs(Component::Clippy, offline))
+}
+
+/// Proves that what is compiled for devices alone builds everywhere it is passed on to, without a warning: with candle, which every machine
+/// can build.
+fn with_devices(workspace: &Rc<Workspace>, offline: bool) -> Step {
+    let features = "crosslens/candle,crosslens-py/candle";
+    let call = CargoCall::new(&format!(
+        "clippy -p crosslens -p crosslens-pretrained -p crosslens-py --features {features} --all-targets {} -- -D warnings",
+        offline_flag(offline)
+    ));
+    cargo_step("with devices", workspace, call, move || needs(Component::Clippy, offline))
 }
 
 /// Gets the browsers that some tests need; without Chromium they are skipped, and this step says so.
