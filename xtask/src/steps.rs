@@ -46,7 +46,7 @@ pub(crate) fn of_test(options: TestOptions) -> Result<Vec<Step>> {
         with_devices(&workspace, options.offline),
         browser(&workspace, options.offline),
         published_network(&workspace, options.offline),
-        tests(&workspace, options)?,
+        tests(&workspace, options),
         devices(&workspace, options.offline),
         python(&workspace, Wanted { offline: options.offline, heavy: options.heavy }),
         doc_tests(&workspace, options.offline),
@@ -129,26 +129,28 @@ fn room(workspace: &Rc<Workspace>) -> Step {
 }
 
 /// Proves the behaviour: unit, property, golden and command-line tests; the slow ones if asked for.
-fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Result<Step> {
+fn tests(workspace: &Rc<Workspace>, options: TestOptions) -> Step {
     let offline = offline_flag(options.offline);
-    // Offline what is missing stays missing; else the steps before have got it.
+    // Offline a missing browser stays missing; else the step before has got it.
     let with_browser = |call: CargoCall| if options.offline && !Chromium::is_there() { call.env(Chromium::OFF, "1") } else { call };
-    let weights = published::folder()?;
-    let has_weights = !options.offline || weights.is_dir();
-    let weights = weights.to_string_lossy().into_owned();
-    let with_weights = |call: CargoCall| if has_weights { call.env(published::NAMED, weights) } else { call };
-    if tools::has_nextest() {
+    let has_nextest = tools::has_nextest();
+    let call = if has_nextest {
         let ignored = if options.slow { "--run-ignored all" } else { "" };
-        let call = CargoCall::new(&format!("nextest run --workspace {offline} {ignored}"));
-        return Ok(cargo_step("tests", workspace, with_weights(with_browser(call)), ready));
-    }
-
-    let ignored = if options.slow { "-- --include-ignored" } else { "" };
-    let call = CargoCall::new(&format!("test --workspace --lib --bins --tests --examples {offline} {ignored}"));
-    Ok(cargo_step("tests", workspace, with_weights(with_browser(call)), || {
-        println!("cargo-nextest is not installed: running `cargo test` instead, the same tests one crate after another");
-        ready()
-    }))
+        CargoCall::new(&format!("nextest run --workspace {offline} {ignored}"))
+    } else {
+        let ignored = if options.slow { "-- --include-ignored" } else { "" };
+        CargoCall::new(&format!("test --workspace --lib --bins --tests --examples {offline} {ignored}"))
+    };
+    let call = with_browser(call);
+    own_step("tests", workspace, &call.to_string(), move |workspace| {
+        if !has_nextest {
+            println!("cargo-nextest is not installed: running `cargo test` instead, the same tests one crate after another");
+        }
+        // The step before may have got them just now.
+        let weights = published::folder()?;
+        let call = if weights.is_dir() { call.clone().env(published::NAMED, weights.to_string_lossy()) } else { call.clone() };
+        call.run(&workspace.root).map(passed)
+    })
 }
 
 /// Proves that what goes to a device of candle's comes back right: the models that are held against transformers once more, their products

@@ -31,6 +31,9 @@ const UNHEEDED: [(&str, &[&str]); 10] = [
     ("do_sample", &["false"]),
 ];
 
+/// Characters of a setting's value that are shown.
+const MOST_SHOWN: usize = 40;
+
 /// When a beam search ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyStopping {
@@ -64,8 +67,12 @@ pub struct Generation {
     pub bad_words: Vec<Vec<Token>>,
     /// Sequences of this length are never written twice; 0 for no such rule.
     pub no_repeat: usize,
-    /// Fewest tokens before the end, the start token counted.
+    /// Fewest tokens before the end, all that was read counted.
     pub min_length: usize,
+    /// Fewest tokens before the end, what was given not counted; said, it counts instead of `min_length`.
+    pub min_new: Option<usize>,
+    /// Whether the log probabilities that a beam search adds up are made anew of what the rules leave.
+    pub renormalizes: bool,
     /// Most tokens, the start token not counted.
     pub max_tokens: usize,
     /// Hypotheses that are followed side by side.
@@ -143,13 +150,11 @@ impl Generation {
         let ends = tokens("eos_token_id")?;
         let prompts = ends.first().zip(token("no_timestamps_token_id")?).map(|(end, last)| (end + 1, last));
         let some = |field: &str, size: Result<usize, PretrainedError>| size.map(|n| if of(field).get(field).is_some() { n } else { 0 });
-        // Of new tokens the start token is none.
-        let min_new = some("min_new_tokens", size("min_new_tokens", 0, MOST_TOKENS))?;
-        let min_length = some("min_length", size("min_length", 0, MOST_TOKENS))?;
-        let min_length = if min_new > 0 { min_length.max(min_new + 1) } else { min_length };
+        let has_min_new = of("min_new_tokens").get("min_new_tokens").is_some();
         let unheeded = UNHEEDED.iter().filter_map(|(field, idle)| {
-            let value = of(field).get(field).filter(|value| !value.is_null())?.to_string();
-            (!idle.contains(&value.as_str())).then(|| format!("{field}: {value}"))
+            let value = of(field).get(field)?.to_string();
+            let shown = |value: String| if value.len() > MOST_SHOWN { "…".to_owned() } else { value };
+            (!idle.contains(&value.as_str())).then(|| format!("{field}: {}", shown(value)))
         });
         Ok(Self {
             start,
@@ -163,7 +168,9 @@ impl Generation {
             suppressed_first: tokens("begin_suppress_tokens")?,
             bad_words,
             no_repeat: some("no_repeat_ngram_size", size("no_repeat_ngram_size", 0, MOST_TOKENS))?,
-            min_length,
+            min_length: some("min_length", size("min_length", 0, MOST_TOKENS))?,
+            min_new: if has_min_new { Some(size("min_new_tokens", 0, MOST_TOKENS)?) } else { None },
+            renormalizes: of("renormalize_logits").flag("renormalize_logits", false)?,
             max_tokens: max_tokens.max(1),
             n_beams: size("num_beams", 1, MOST_BEAMS)?.max(1),
             length_penalty: of("length_penalty").number("length_penalty", 1.0)?,

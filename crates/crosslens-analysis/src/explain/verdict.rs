@@ -194,8 +194,8 @@ fn judged(evidence: &Evidence<'_>, kept: &Kept) -> Verdict {
             format!("{share}, yet position alone keeps {by_time} of the words that were right: shares and causal check differ"),
         );
     }
-    // Of words that uniform attention keeps as well nothing is known.
-    let beside = if kept.by_time >= KEEPS { format!(", where uniform attention keeps {uniform}") } else { String::new() };
+    // Words that uniform attention keeps as well prove nothing.
+    let beside = if kept.by_time.max(kept.by_both) >= KEEPS { format!(", where uniform attention keeps {uniform}") } else { String::new() };
     if kept.is_enough(kept.by_both) {
         let text = format!(
             "{share}, but position alone keeps only {by_time} of the words that were right{beside}; position and token together keep {by_both}"

@@ -22,7 +22,7 @@ pub(crate) fn apply(rules: &Generation, read: &[Token], n_prompt: usize, n_token
             forbid(last);
         }
     }
-    if read.len() < rules.min_length {
+    if read.len() < rules.min_new.map_or(rules.min_length, |n| n_prompt.saturating_add(n)) {
         rules.ends.iter().for_each(|&end| forbid(end));
     }
     if let Some(first) = rules.forced_first
@@ -45,6 +45,14 @@ pub(crate) fn apply(rules: &Generation, read: &[Token], n_prompt: usize, n_token
     }
     if let Some(timestamps) = &rules.timestamps {
         timestamps.apply(&read[n_prompt.min(read.len())..], log_probabilities);
+    }
+    if rules.renormalizes {
+        let highest = log_probabilities.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        if highest.is_finite() {
+            let total: f32 = log_probabilities.iter().map(|&value| (value - highest).exp()).sum();
+            let whole = highest + total.ln();
+            log_probabilities.iter_mut().for_each(|value| *value -= whole);
+        }
     }
 }
 

@@ -106,9 +106,9 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
         (name("shared.weight"), name("encoder.embed_tokens.weight"), name("decoder.embed_tokens.weight"));
     // What the encoder reads, what the decoder does, and what a readout without a matrix of its own takes.
     let (source, target, tied) = if is_shared {
-        let words = weights.first_of(&[&shared, &of_encoder, &of_decoder]).to_owned();
-        let words = Arc::new(weights.table(&words, n_source, d)?);
-        (weights.copy_of(&words, &of_encoder)?, weights.copy_of(&words, &of_decoder)?, words)
+        let name = weights.first_of(&[&shared, &of_encoder, &of_decoder]).to_owned();
+        let words = Arc::new(weights.table(&name, n_source, d)?);
+        (weights.copy_of(&name, &words, &of_encoder)?, weights.copy_of(&name, &words, &of_decoder)?, words)
     } else {
         weights.pass_over(&shared);
         let target = Arc::new(weights.table(&of_decoder, n_target, d)?);
@@ -118,8 +118,8 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     let encoder = stack(&mut weights, (name("encoder"), SiteKind::EncoderSelf), config, &shape, source)?;
     let decoder = stack(&mut weights, (name("decoder"), SiteKind::DecoderSelf), config, &shape, target)?;
     let table = readout(&mut weights, "lm_head.weight", config, tied)?;
-    // Marian's is trained; the others' is zero, and published files lack it as often as not.
-    let has_bias = family == Family::Marian || weights.has("final_logits_bias");
+    // Marian's is trained, where it reads words out; the others' is zero, and published files lack it as often as not.
+    let has_bias = (family == Family::Marian && !prefix.is_empty()) || weights.has("final_logits_bias");
     let bias = if has_bias { Some(weights.read("final_logits_bias", &[1, n_target])?) } else { None };
     // Of the program that trained it; published files keep them.
     ["encoder.version", "decoder.version"].into_iter().for_each(|version| weights.pass_over(&name(version)));

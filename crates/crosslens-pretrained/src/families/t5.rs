@@ -68,7 +68,7 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     let [of_encoder, of_decoder] = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"];
     let shared = weights.first_of(&["shared.weight", of_encoder, of_decoder]);
     let words = Arc::new(weights.table(shared, n_words, shape.d)?);
-    let (source, target) = (weights.copy_of(&words, of_encoder)?, weights.copy_of(&words, of_decoder)?);
+    let (source, target) = (weights.copy_of(shared, &words, of_encoder)?, weights.copy_of(shared, &words, of_decoder)?);
     // Some checkpoints keep a bias of distances for cross-attention that no version of the model uses.
     weights.pass_over("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight");
     let encoder = stack(&mut weights, "encoder", n_encoder, &shape, source)?;

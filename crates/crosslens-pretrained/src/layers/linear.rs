@@ -241,29 +241,20 @@ mod tests {
         assert_eq!(none, [0.0; 0]);
     }
 
+    /// The device holds weights of another width: of 20 numbers candle makes five rows of four, whose products are too many, and no rows of
+    /// three, which it says itself.
     #[test]
     fn a_product_that_the_device_refuses_is_made_here_and_told() {
-        let device = Device::from(DeviceKind::Candle);
-        let place = Place::open(&device).expect("candle's CPU");
-        let packed = Linear::packed(&matrix(1.0), None, D_IN, D_OUT);
-        let expected = applied(&packed);
-        // Of 20 numbers candle makes five rows of four, whose products are too many.
-        let map = Linear { held: place.hold(&matrix(2.0)[..12], 4, 3), ..packed };
-        assert_eq!(device.trouble(), None);
-        assert_eq!(applied(&map), expected);
-        assert!(device.trouble().is_some_and(|why| why.contains("15 numbers")), "{:?}", device.trouble());
-    }
-
-    /// Candle's own words: 20 numbers are no rows of three.
-    #[test]
-    fn what_candle_itself_refuses_is_made_here_and_told() {
-        let device = Device::from(DeviceKind::Candle);
-        let place = Place::open(&device).expect("candle's CPU");
-        let packed = Linear::packed(&matrix(1.0), None, D_IN, D_OUT);
-        let expected = applied(&packed);
-        let map = Linear { held: place.hold(&matrix(2.0)[..9], 3, 3), ..packed };
-        assert_eq!(applied(&map), expected);
-        assert!(device.trouble().is_some_and(|why| why.contains("shape")), "{:?}", device.trouble());
+        for (width, told) in [(4, "15 numbers"), (3, "shape")] {
+            let device = Device::from(DeviceKind::Candle);
+            let place = Place::open(&device).expect("candle's CPU");
+            let packed = Linear::packed(&matrix(1.0), None, D_IN, D_OUT);
+            let expected = applied(&packed);
+            let map = Linear { held: place.hold(&matrix(2.0)[..width * D_OUT], width, D_OUT), ..packed };
+            assert_eq!(device.trouble(), None);
+            assert_eq!(applied(&map), expected);
+            assert!(device.trouble().is_some_and(|why| why.contains(told)), "{:?}", device.trouble());
+        }
     }
 
     /// Fifteen numbers are no four by four: it is told, and nothing is held.

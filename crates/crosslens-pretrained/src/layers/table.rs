@@ -8,9 +8,6 @@ use safetensors::Dtype;
 
 use crate::weights::convert;
 
-/// Rows that are compared at a time.
-const ROWS_COMPARED: usize = 256;
-
 /// A tensor `[rows, d]` of which single rows are wanted.
 pub(crate) struct Table {
     numbers: Numbers,
@@ -45,20 +42,6 @@ impl Table {
 
     pub(crate) fn d(&self) -> usize {
         self.d
-    }
-
-    /// Whether all numbers are the same, whatever type they are stored in.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let (mut rows, mut others) = (Vec::new(), Vec::new());
-        (self.rows, self.d) == (other.rows, other.d)
-            && (0..self.rows).step_by(ROWS_COMPARED).all(|from| {
-                let to = (from + ROWS_COMPARED).min(self.rows);
-                rows.clear();
-                others.clear();
-                self.append(from, to, &mut rows);
-                other.append(from, to, &mut others);
-                rows == others
-            })
     }
 
     /// Adds rows `from..to` to `numbers`. Panics beyond the last row.

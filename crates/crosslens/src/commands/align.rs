@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let turned: Vec<SourceAndTarget> = pairs.iter().map(|(source, target)| (target.clone(), source.clone())).collect();
         let options = AlignOptions { heads: AlignHeads::Auto, keeps_weights: false, ..options };
         let other = align(&open(reverse, &arguments.opening.turned())?, &turned, None, &options)?;
-        reverse_heads = format!("; of the other direction, chosen by their monotone way: {}", list(&other.heads));
+        reverse_heads = format!("; of the other direction: {}", list(&other.heads));
         links = links.iter().zip(&other.sentences).map(|(links, other)| symmetrise.join(links, &other.links.transposed())).collect();
         tally = gold.as_ref().map(|gold| {
             let mut tally = AlignmentTally::default();

@@ -113,7 +113,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = ImportedModel::open_with(&arguments.model, &arguments.opening.choices(), Attention::Cross)?;
     let how = match &model {
         ImportedModel::Pretrained(model) => {
-            if let unheeded @ [_, ..] = &model.model().generation().unheeded[..] {
+            let unheeded =
+                model.model().generation().unheeded.iter().filter(|setting| !(arguments.sample && setting.starts_with("do_sample")));
+            let unheeded: Vec<&str> = unheeded.map(String::as_str).collect();
+            if !unheeded.is_empty() {
                 let unheeded = unheeded.join(", ");
                 output::note(&format!(
                     "warning: the model's files ask for {unheeded}; this is not followed here, other programs may write other words"
