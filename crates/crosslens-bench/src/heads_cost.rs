@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crosslens_analysis::explain::{Extent, Live, Memory, Options, Phase, explain};
+use crosslens_analysis::explain::{Extent, HEADS_ANSWERED, Live, Memory, Options, Phase, explain};
 use crosslens_analysis::{Fed, Pair, Recordable, SiteKind, Token, Untouched};
 use crosslens_pretrained::{Model, Subject, TokenNames, Wanted};
 use rand::{RngExt, SeedableRng};
@@ -50,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
     let options = Options {
         held_out: true,
         causal: 0,
+        answered: HEADS_ANSWERED,
         samples: 0,
         bootstrap: arguments.bootstrap,
         n_threads: arguments.threads,

@@ -57,7 +57,16 @@ pub struct ImportedSentences {
     warnings: Vec<String>,
 }
 
+/// Fewest sentences that are halved unasked: two to fit on, two to explain.
+const FEWEST_HALVED: u64 = 4;
+
 impl ImportedSentences {
+    /// Whether so many of a corpus are halved unless something else is asked for: shares of the very sentences that components were fitted
+    /// on flatter them.
+    pub fn are_halved(n_sentences: u64, given: Option<&[Sums]>) -> bool {
+        given.is_none() && n_sentences >= FEWEST_HALVED
+    }
+
     /// How many there are.
     pub fn len(&self) -> u64 {
         self.pairs.len() as u64
@@ -427,7 +436,7 @@ impl ImportedModel {
         let unreadable = |error: PretrainedModelError| ExplainError::Corpus { from: 0, to: sentences.len(), source: error.into() };
         model.stage(sentences, samples).map_err(unreadable)?;
         corpus.codes = model.senses().map(Senses::report);
-        corpus.warnings = sentences.warnings.clone();
+        corpus.warnings.splice(..0, sentences.warnings.iter().cloned());
         Ok(())
     }
 
@@ -550,6 +559,10 @@ impl Corpus for OfSentences<'_> {
 
     fn read_wanted(&self, range: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
         self.read_by(|live| live.read_wanted(range, is_wanted))
+    }
+
+    fn read_wanted_states(&self, range: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        self.read_by(|live| live.read_wanted_states(range, is_wanted))
     }
 
     fn model(&self) -> Option<&dyn Recordable> {

@@ -304,6 +304,14 @@ impl LiveModel {
         }
     }
 
+    /// Whether components are fitted on one half of so many sentences and the other explained.
+    pub fn halves(&self, n_sentences: u64) -> bool {
+        match &self.kind {
+            Kind::Run(_) => false,
+            Kind::Imported(live) => ImportedSentences::are_halved(live.n_sentences().min(n_sentences), None),
+        }
+    }
+
     /// Gives `then` so many sentences of its task, drawn by `seed`, or of its corpus, and where they come from in words; `None` where there
     /// are none.
     pub fn with_corpus<T>(&self, seed: u64, n_sentences: u64, then: impl FnOnce(&dyn Corpus, String) -> T) -> Option<T> {

@@ -231,7 +231,8 @@ impl Shown {
         Ok(Self { name: String::new(), explained, training: curves(&folder)?, timeline: None })
     }
 
-    /// Explains a model of another program on these sentences, by sums of others if they are given.
+    /// Explains a model of another program on these sentences, by sums of others if they are given, else by those of one half of them on the
+    /// other.
     pub fn of_imported(
         model: &ImportedModel,
         sentences: &ImportedSentences,
@@ -239,7 +240,8 @@ impl Shown {
         options: &ShowOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, ShowError> {
-        let explain = Options { causal: options.imported.causal, ..options.explain.clone() };
+        let held_out = ImportedSentences::are_halved(sentences.len(), sums);
+        let explain = Options { causal: options.imported.causal, held_out, ..options.explain.clone() };
         let explained = model.explain(sentences, sums, &explain, None, progress)?;
         Ok(Self { name: String::new(), explained, training: Vec::new(), timeline: None })
     }

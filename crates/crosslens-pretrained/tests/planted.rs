@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use crosslens_analysis::explain::{Live, Options, explain};
 use crosslens_analysis::heads::{Head, HeadChange, HeadLabel};
+use crosslens_analysis::report::Report;
 use crosslens_analysis::{Fed, Pair, Token};
 use crosslens_pretrained::{Model, Subject, TokenNames, Wanted};
 use rand::seq::SliceRandom;
@@ -140,6 +141,28 @@ fn explained(subject: &Subject) -> Vec<Head> {
     let corpus = Live { model: subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 60, fed: Fed::Target };
     let options = Options { held_out: true, causal: 60, samples: 0, monotone: true, n_threads: 1, ..Options::default() };
     Head::all(&explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report)
+}
+
+/// Sentences whose predictions nobody asked for are explained like the others, bit for bit; what is said of the task is of the rest, and
+/// a warning says of how many.
+#[test]
+fn sentences_that_are_not_answered_are_explained_all_the_same() {
+    let subject = planted([0, 1]);
+    let pairs = pairs(200);
+    let report = |answered: u64| {
+        let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 200, fed: Fed::Target };
+        let options = Options { held_out: true, causal: 10, samples: 0, n_threads: 1, answered, ..Options::default() };
+        explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report
+    };
+    let (all, some) = (report(u64::MAX), report(10));
+    assert!(all.corpus.warnings.is_empty() && all.corpus.pairs == 100);
+    let [warning] = &some.corpus.warnings[..] else { panic!("{:?}", some.corpus.warnings) };
+    let answered: u64 = warning.split(' ').find_map(|word| word.parse().ok()).expect("how many");
+    assert!((10..100).contains(&answered) && warning.contains("of the 100 sentences"), "{warning}");
+    let of_heads =
+        |report: &Report| report.sites.iter().map(|site| (site.shares.clone(), site.rebuilt.clone(), site.error)).collect::<Vec<_>>();
+    assert_eq!(of_heads(&some), of_heads(&all));
+    assert!(some.task.word_accuracy.is_some_and(|accuracy| accuracy > 0.95), "{:?}", some.task);
 }
 
 /// Heads that took each other's work come first, under their new names; the others are as they were.

@@ -40,6 +40,8 @@ struct Chosen {
     corpus: Option<PathBuf>,
     n_sentences: Option<u64>,
     seed: u64,
+    /// Whether it was said if sentences are to be halved.
+    is_halving_told: bool,
 }
 
 /// Fresh sentences of a run's task, unless told otherwise.
@@ -154,7 +156,7 @@ impl Model {
     ) -> Result<Explanation, Failure> {
         let mut options = options::of(Some(given))?;
         options.keep_totals = components.is_some();
-        let chosen = Chosen::of(texts, corpus, n_sentences, seed)?;
+        let chosen = Chosen { is_halving_told: given.contains("held_out")?, ..Chosen::of(texts, corpus, n_sentences, seed)? };
         let sums = components.map(|components| components.stats.clone().sums_for(&self.description)).transpose()?;
         let control = control.then_some(seed);
         let mut explained = watched(py, progress, |tell| {
@@ -335,7 +337,9 @@ impl Model {
                 if is_alone && options.held_out {
                     return Err(Failure::sentence("one sentence has no two halves, to fit on and to explain: give more sentences"));
                 }
-                let mut explained = model.explain(&sentences, given, options, control, tell)?;
+                let is_halved = chosen.corpus.is_some() && ImportedSentences::are_halved(sentences.len(), given);
+                let held_out = if chosen.is_halving_told { options.held_out } else { is_halved };
+                let mut explained = model.explain(&sentences, given, &Options { held_out, ..options.clone() }, control, tell)?;
                 if is_alone {
                     let warning = format!("{ONE_ALONE}; more sentences, or components=model.fit(corpus=…), take them from others");
                     explained.report.corpus.warnings.push(warning);
@@ -354,7 +358,7 @@ impl Chosen {
             let corpus = corpus.display();
             return Err(Failure::sentence(format!("src= and corpus=`{corpus}` are two sets of sentences: give one of them")));
         }
-        Ok(Self { texts, corpus, n_sentences, seed })
+        Ok(Self { texts, corpus, n_sentences, seed, is_halving_told: false })
     }
 
     fn of_run(&self, model: &TrainedModel, n_threads: usize, tell: &mut dyn FnMut(Progress)) -> Result<Sentences, Failure> {

@@ -147,18 +147,21 @@ fn explained(job: &Job, library: &Library) -> Result<Explained, ExplainError> {
     let mut tell = |progress| {
         job.status.send_replace(Status::of(progress));
     };
-    let mut made = |corpus: &dyn Corpus, source: String| {
-        let mut explained = explain(corpus, None, &options, &mut tell)?;
+    let mut made = |corpus: &dyn Corpus, source: String, held_out: bool| {
+        let mut explained = explain(corpus, None, &Options { held_out, ..options.clone() }, &mut tell)?;
         explained.report.corpus.source = source;
         Ok(explained)
     };
     match library.models[model].source().map_err(|_| ExplainError::Empty)? {
         Source::Live(live) => {
-            let mut explained = live.with_corpus(seed, sentences, &mut made).unwrap_or(Err(ExplainError::Empty))?;
+            let explained = live.with_corpus(seed, sentences, |corpus, source| made(corpus, source, live.halves(sentences)));
+            let mut explained = explained.unwrap_or(Err(ExplainError::Empty))?;
             live.stage(&mut explained)?;
             Ok(explained)
         }
-        Source::Recording(recording) => made(&First { corpus: recording.as_ref(), n_sentences: sentences }, "a recording".to_owned()),
+        Source::Recording(recording) => {
+            made(&First { corpus: recording.as_ref(), n_sentences: sentences }, "a recording".to_owned(), false)
+        }
         Source::Report => Err(ExplainError::Empty),
     }
 }

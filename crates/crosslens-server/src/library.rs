@@ -8,7 +8,7 @@ use crosslens_lab::analysis::explain::{ExplainError, Explained, Options, Progres
 use crosslens_lab::analysis::page::{average_bytes, codes_json, report_json, sample_bytes, sample_header};
 use crosslens_lab::analysis::report::Verdict;
 use crosslens_lab::analysis::{Recordable, Recording};
-use crosslens_lab::{ImportedModel, ImportedOptions, LiveError, LiveModel, Opened, Shard, ShowError, ShowOptions, Shown};
+use crosslens_lab::{ImportedModel, ImportedOptions, LiveError, LiveModel, Opened, ShowError, ShowOptions, Shown};
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use serde::Serialize;
@@ -240,7 +240,8 @@ fn cannot_live(path: &Path) -> impl FnOnce(LiveError) -> LibraryError {
     move |source| LibraryError::Live { path: path.to_owned(), source }
 }
 
-/// A model of another program: fitted on its corpus or by given sums, explained on its corpus, asked in any case.
+/// A model of another program: fitted on its corpus or by given sums, explained on its corpus, asked in any case. What is typed is split by
+/// the sums that its corpus was, those of one half where it is halved.
 fn imported(
     model: ImportedModel,
     path: &Path,
@@ -250,20 +251,16 @@ fn imported(
     let n_threads = show.explain.n_threads;
     let sentences = show.imported.sentences(&model, show.n_sentences, n_threads, progress).map_err(ShowError::from)?;
     let given = show.imported.sums(&model, path)?;
-    let shown = match &sentences {
-        Some(sentences) => Shown::of_imported(&model, sentences, given.as_deref(), show, progress)?,
+    let explain = Options { keep_totals: given.is_none(), ..show.explain.clone() };
+    let mut shown = match &sentences {
+        Some(sentences) => Shown::of_imported(&model, sentences, given.as_deref(), &ShowOptions { explain, ..show.clone() }, progress)?,
         None => {
             let explained = Explained::of_no_sentence(model.description(), &no_verdict(given.is_some()));
             Shown { name: String::new(), explained, training: Vec::new(), timeline: None }
         }
     };
-    let sums = match (given, &sentences) {
-        (None, Some(sentences)) => {
-            let stats = model.fit(sentences, Shard::WHOLE, n_threads, progress).map_err(ShowError::from)?;
-            Some(stats.streams.into_iter().map(|stream| stream.sums).collect())
-        }
-        (given, _) => given,
-    };
+    let fitted = shown.explained.totals.take().map(|totals| totals.first.stats(model.description()));
+    let sums = given.or_else(|| Some(fitted?.streams.into_iter().map(|stream| stream.sums).collect()));
     let live = LiveModel::of_imported(model, sentences, sums, Limits::WORDS).map_err(cannot_live(path))?;
     Ok((shown.found_at(path)?, Source::Live(Arc::new(live))))
 }

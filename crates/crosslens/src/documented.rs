@@ -2,16 +2,25 @@
 
 use clap::Parser;
 
-/// The command lines of the program in blocks of shell.
+/// The command lines of the program: in blocks of shell, after the prompt of a shell, and in lines set in by four blanks.
 fn commands(text: &str) -> Vec<&str> {
-    let mut is_shell = false;
+    let mut kind = None;
     let mut commands = Vec::new();
     for line in text.lines() {
-        match line.trim().strip_prefix("```") {
-            Some(kind) => is_shell = kind == "sh",
-            None if is_shell && line.starts_with("crosslens") => commands.push(line),
-            None => {}
-        }
+        let typed = match (line.trim().strip_prefix("```"), kind) {
+            (Some(opened), None) => {
+                kind = Some(opened);
+                None
+            }
+            (Some(_), Some(_)) => {
+                kind = None;
+                None
+            }
+            (None, Some("sh")) => Some(line),
+            (None, Some(_)) => line.strip_prefix("$ "),
+            (None, None) => line.strip_prefix("    "),
+        };
+        commands.extend(typed.filter(|typed| typed.starts_with("crosslens ")));
     }
     commands
 }
@@ -38,7 +47,8 @@ fn words(line: &str) -> Vec<String> {
 #[test]
 fn a_line_is_cut_as_a_shell_cuts_it() {
     assert_eq!(words("crosslens a \"b c\" 'd \"e' --f=g#h  # i"), ["crosslens", "a", "b c", "d \"e", "--f=g#h"]);
-    assert_eq!(commands("crosslens no\n```sh\ncrosslens yes\ncargo no\n```\n```text\ncrosslens no\n```"), ["crosslens yes"]);
+    let text = "crosslens no\n```sh\ncrosslens yes\ncargo no\n```\n```text\ncrosslens no\n$ crosslens asked\n```\n    crosslens set in";
+    assert_eq!(commands(text), ["crosslens yes", "crosslens asked", "crosslens set in"]);
 }
 
 #[test]
@@ -47,6 +57,11 @@ fn every_documented_command_is_understood() {
         ("README.md", include_str!("../../../README.md"), 30),
         ("docs/tutorial.md", include_str!("../../../docs/tutorial.md"), 25),
         ("docs/translation.md", include_str!("../../../docs/translation.md"), 8),
+        ("docs/heads.md", include_str!("../../../docs/heads.md"), 2),
+        ("docs/import.md", include_str!("../../../docs/import.md"), 5),
+        ("docs/devices.md", include_str!("../../../docs/devices.md"), 1),
+        ("docs/scale.md", include_str!("../../../docs/scale.md"), 5),
+        ("docs/senses.md", include_str!("../../../docs/senses.md"), 10),
     ];
     for (page, text, at_least) in pages {
         let commands = commands(text);

@@ -35,6 +35,11 @@ pub trait Corpus: Sync {
         Ok(read)
     }
 
+    /// The same for states and attention, as [`Corpus::read_states`] reads them.
+    fn read_wanted_states(&self, sentences: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        self.read_wanted(sentences, is_wanted)
+    }
+
     /// Whether several threads may read at once, each a part: so with files, but not with models, which have threads of their own.
     fn is_read_in_parts(&self) -> bool {
         false
@@ -105,6 +110,11 @@ impl Corpus for Live<'_> {
         self.recorded(wanted, |model, pairs, fed| model.record(pairs, fed))
     }
 
+    fn read_wanted_states(&self, sentences: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        let wanted = sentences.filter(|&number| is_wanted(number)).collect();
+        self.recorded(wanted, |model, pairs, fed| model.record_states(pairs, fed))
+    }
+
     fn model(&self) -> Option<&dyn Recordable> {
         Some(self.model)
     }
@@ -169,6 +179,10 @@ impl Corpus for First<'_> {
 
     fn read_wanted(&self, sentences: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
         self.corpus.read_wanted(sentences, is_wanted)
+    }
+
+    fn read_wanted_states(&self, sentences: Range<u64>, is_wanted: fn(u64) -> bool) -> Result<Vec<Recorded>, CorpusError> {
+        self.corpus.read_wanted_states(sentences, is_wanted)
     }
 
     fn is_read_in_parts(&self) -> bool {

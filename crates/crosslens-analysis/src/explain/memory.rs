@@ -125,8 +125,12 @@ pub struct Memory {
     pub heads: usize,
     /// States and attention of the sentences in hand.
     pub batch: usize,
+    /// The terms of the sentence that each thread has in hand, at one head.
+    pub terms: usize,
     /// What is counted by head, step and resample.
     pub counts: usize,
+    /// Rows of attention that the model is run again with, in place of its own at one head.
+    pub changed: usize,
     /// Sentences that are shown one by one, with every term at every head.
     pub samples: usize,
     /// What a pretrained model makes of the words it may write, for the rows that its threads read out: whoever runs one says how much.
@@ -151,7 +155,9 @@ impl Memory {
             components: components.sum(),
             heads: description.sites.iter().map(|site| head(description, site, extent)).sum(),
             batch: states.chain(weights).sum(),
+            terms: n_threads(options) * description.sites.iter().map(|site| terms(description, site, extent)).max().unwrap_or(0),
             counts: description.sites.iter().map(|site| counts(description, site, extent, options)).sum(),
+            changed: description.sites.iter().map(|site| changed(description, site, extent, options)).max().unwrap_or(0),
             samples: samples(description, extent, options),
             logits: 0,
             sources: extent.signals * size_of::<f32>(),
@@ -168,7 +174,8 @@ impl Memory {
 
     /// All of it.
     pub fn total(&self) -> usize {
-        self.components + self.heads + self.batch + self.counts + self.samples + self.logits + self.sources + self.pairs
+        let in_hand = self.batch + self.terms + self.changed + self.logits;
+        self.components + self.heads + self.counts + self.samples + self.sources + self.pairs + in_hand
     }
 }
 
@@ -198,12 +205,39 @@ fn head(description: &Description, site: &Site, extent: &Extent) -> usize {
     mapped + tables + query.steps * key.steps * 16
 }
 
+fn n_threads(options: &Options) -> usize {
+    match options.n_threads {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        n_threads => n_threads,
+    }
+}
+
+/// Every piece of every score of the longest sentence, its scores, a row of attention each, and its residuals behind the map.
+fn terms(description: &Description, site: &Site, extent: &Extent) -> usize {
+    let side = |stream: usize| (extent.side(description.streams[stream].side).steps, description.streams[stream].d);
+    let ((n_queries, d_query), (n_keys, d_key)) = (side(site.query), side(site.key));
+    let numbers = n_queries.saturating_mul(n_keys).saturating_mul(N_TERMS + 2) + 2 * (n_queries * d_query + n_keys * d_key);
+    numbers.saturating_mul(size_of::<f32>())
+}
+
+/// The ways attention is rebuilt, those that are asked for beside.
+fn n_variants(options: &Options) -> usize {
+    9 + options.subsets.len()
+}
+
+/// A row for every query of a batch and every way to rebuild it, where the model is run again.
+fn changed(description: &Description, site: &Site, extent: &Extent, options: &Options) -> usize {
+    let n_rows = extent.side(description.streams[site.query].side).batch;
+    let one = extent.cells[kind(site)].saturating_mul(size_of::<f32>()) + n_rows * size_of::<Vec<f32>>();
+    if options.causal > 0 { n_variants(options).saturating_mul(one) } else { 0 }
+}
+
 /// Shares by step and by resample, and those of every row of a batch.
 fn counts(description: &Description, site: &Site, extent: &Extent, options: &Options) -> usize {
     let query = extent.side(description.streams[site.query].side);
     // A row's shares: at most three K, three measures each, and the centred ones, for nine pieces; room for the variants beside.
     let share = (3 * 3 + 2) * (N_TERMS + 1) * 8;
-    let variants = (9 + options.subsets.len()) * 2 * 4 * 8;
+    let variants = n_variants(options) * 2 * 4 * 8;
     let resampled_steps = if options.step_intervals { query.steps } else { 0 };
     (query.steps + query.batch) * share + options.bootstrap * ((1 + resampled_steps) * share + variants)
 }
@@ -304,6 +338,10 @@ mod tests {
         assert!(sums.total() < whole.total());
         let many = Options { samples: usize::MAX, ..Options::default() };
         assert_eq!(Memory::of(&description, &extent, &many).samples, SAMPLE_BYTES);
+        // The longest: 2 × 3 cells of eleven numbers, and twice the 2 + 3 states of four. Rebuilt nine ways: 3 × 1 + 1 × 2 cells, three rows.
+        let of = |n_threads: usize, causal: u64| Memory::of(&description, &extent, &Options { n_threads, causal, ..Options::default() });
+        assert_eq!((of(1, 0).terms, of(3, 0).terms), ((6 * 11 + 2 * 20) * 4, 3 * (6 * 11 + 2 * 20) * 4));
+        assert_eq!((of(1, 0).changed, of(1, 5).changed), (0, 9 * (5 * 4 + 3 * size_of::<Vec<f32>>())));
     }
 
     /// What sums hold, with the room their lists have taken: where tokens stand at few steps, and where they stand at all.

@@ -28,7 +28,7 @@ pub use chosen::Chosen;
 pub use corpus::{Corpus, CorpusError, EveryNth, First, Live};
 pub(crate) use load::{SampleFile, beside, n_pieces, shape, sides};
 pub use memory::{Extent, Memory, SideExtent};
-pub use options::{ExplainError, Options, Phase, Progress, Rank, Rerun, Stop};
+pub use options::{ExplainError, HEADS_ANSWERED, Options, Phase, Progress, Rank, Rerun, Stop};
 pub use passes::{Explained, FirstTotals, MAX_CELLS, SAMPLE_BYTES, SecondTotals, Totals, explain};
 pub(crate) use passes::{Wanted, batches, read};
 pub use ready::Ready;

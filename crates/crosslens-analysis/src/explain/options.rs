@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{Chosen, CorpusError};
 use crate::{Estimator, FitError, Shrinkage, SplitError};
 
+/// Explained sentences that say whether a model does its task, where its heads are what is asked for: enough for its accuracy to a percent
+/// or two. What a pretrained model predicts of the others nobody needs, and its readout is a large part of its work.
+pub const HEADS_ANSWERED: u64 = 1000;
+
 /// How an explanation is made.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -25,6 +29,10 @@ pub struct Options {
     pub seed: u64,
     /// Sentences the causal checks run on; 0 for no check.
     pub causal: u64,
+    /// Explained sentences whose predictions and losses are asked for, about so many and spread over the corpus, beside those of the causal
+    /// checks and those that are shown; of the others a model that can leave them out does, which saves its readout. Accuracy, loss and
+    /// ranks by loss are then of these alone, and a warning says so.
+    pub answered: u64,
     /// How the model is run again in the causal checks.
     pub rerun: Rerun,
     /// Pieces that attention is rebuilt from, beside those it always is.
@@ -72,6 +80,7 @@ impl Default for Options {
             step_intervals: false,
             seed: 0,
             causal: 1000,
+            answered: u64::MAX,
             rerun: Rerun::Recorded,
             subsets: Vec::new(),
             samples: 8,

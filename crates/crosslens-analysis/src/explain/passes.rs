@@ -1,5 +1,7 @@
 //! The passes over a corpus.
 
+use std::cell::Cell;
+
 use crosslens_kernels::Threads;
 use serde::{Deserialize, Serialize};
 
@@ -72,24 +74,71 @@ pub fn explain(
     let description = corpus.description();
     let threads = Threads::new(options.n_threads)?;
     check_given(description, given)?;
-    let in_batches = |wanted: Wanted| {
-        let threads = &threads;
-        batches(corpus).map(move |range| {
+    let n_unanswered = Cell::new(0);
+    let in_batches = |pass: Pass| {
+        let (threads, n_unanswered, mut n_read) = (&threads, &n_unanswered, 0);
+        batches(corpus).enumerate().map(move |(batch, range)| {
             if options.stop.is_set() {
                 return Err(ExplainError::Stopped);
             }
-            Ok(Batch { sentences: read(corpus, range.clone(), wanted, threads)?, range })
+            let (wanted, is_answered) = match pass {
+                Pass::First => (Wanted::States, true),
+                Pass::Second(answered) => {
+                    let is_answered = n_read < options.causal.max(options.samples as u64) || answered.has(batch as u64);
+                    (Wanted::of(options.held_out, is_answered), is_answered)
+                }
+            };
+            let sentences = read(corpus, range.clone(), wanted, threads)?;
+            n_read += sentences.len() as u64;
+            if !is_answered {
+                let n = sentences.iter().filter(|sentence| sentence.predicted.is_empty()).count();
+                n_unanswered.set(n_unanswered.get() + n as u64);
+            }
+            Ok(Batch { sentences, range })
         })
     };
-    let first = first_pass(description, options, &threads, &mut in_batches(Wanted::States), &mut |done| {
+    let first = first_pass(description, options, &threads, &mut in_batches(Pass::First), &mut |done| {
         progress(Progress { phase: Phase::Fitting, done, total });
     })?;
     let fitted = Fitted::new(description, &first, given, options)?;
     let pass = Splitting { description, options, threads: &threads, fitted: &fitted, averages: &first.averages, model: corpus.model() };
-    let wanted = if options.held_out { Wanted::HeldOut } else { Wanted::All };
-    let second = pass.run(&mut in_batches(wanted), &mut |phase, done| progress(Progress { phase, done, total }))?;
+    let answered = Answered::of(corpus, options);
+    let second = pass.run(&mut in_batches(Pass::Second(answered)), &mut |phase, done| progress(Progress { phase, done, total }))?;
     second.check_ranked(options)?;
-    Ok(conclude(description, given, options, first, &fitted, second, corpus.model()))
+    let mut explained = conclude(description, given, options, first, &fitted, second, corpus.model());
+    if n_unanswered.get() > 0 {
+        let CorpusReport { pairs, warnings, .. } = &mut explained.report.corpus;
+        warnings.push(format!("accuracy and loss are of {} of the {pairs} sentences that are explained", *pairs - n_unanswered.get()));
+    }
+    Ok(explained)
+}
+
+/// The two times that sentences are read.
+#[derive(Clone, Copy)]
+enum Pass {
+    First,
+    Second(Answered),
+}
+
+/// The batches whose predictions are asked for: so many of all, as far apart as can be, since a corpus may be in some order.
+#[derive(Clone, Copy)]
+struct Answered {
+    n: u64,
+    of: u64,
+}
+
+impl Answered {
+    fn of(corpus: &dyn Corpus, options: &Options) -> Self {
+        let (n_sentences, of) = (corpus.n_sentences(), batches(corpus).count() as u64);
+        let n_explained = if options.held_out { n_sentences / 2 } else { n_sentences }.max(1);
+        let n = u128::from(options.answered.min(n_explained)) * u128::from(of);
+        Self { n: n.div_ceil(n_explained.into()) as u64, of }
+    }
+
+    fn has(self, batch: u64) -> bool {
+        let before = |batch: u64| u128::from(batch) * u128::from(self.n) / u128::from(self.of.max(1));
+        before(batch + 1) > before(batch)
+    }
 }
 
 /// Refuses sums of other states.
@@ -204,14 +253,27 @@ pub(crate) enum Wanted {
     All,
     /// Everything, of those that components are not fitted on.
     HeldOut,
+    /// Of these states and attention.
+    HeldOutStates,
 }
 
 impl Wanted {
+    /// In the second pass.
+    fn of(held_out: bool, is_answered: bool) -> Self {
+        match (held_out, is_answered) {
+            (true, true) => Self::HeldOut,
+            (false, true) => Self::All,
+            (true, false) => Self::HeldOutStates,
+            (false, false) => Self::States,
+        }
+    }
+
     fn read(self, corpus: &dyn Corpus, range: std::ops::Range<u64>) -> Result<Vec<Recorded>, super::CorpusError> {
         match self {
             Self::States => corpus.read_states(range),
             Self::All => corpus.read(range),
             Self::HeldOut => corpus.read_wanted(range, |number| !is_fitted(number)),
+            Self::HeldOutStates => corpus.read_wanted_states(range, |number| !is_fitted(number)),
         }
     }
 }

@@ -497,6 +497,35 @@ fn a_model_runs_no_more_than_each_pass_needs() {
     }
 }
 
+/// 640 sentences, the second half of which the model gets wrong: 64 of the 320 that are explained are answered, two batches of ten, one from
+/// either half.
+#[test]
+fn sentences_that_are_answered_are_spread_over_the_corpus() {
+    let mut planted = Planted::of(&Plan { n_sentences: 640, ..Plan::default() }, every_map(3));
+    for (number, sentence) in planted.sentences.iter_mut().enumerate() {
+        sentence.predicted = sentence.target.clone().expect("planted");
+        if number >= 320 {
+            sentence.predicted.iter_mut().for_each(|word| *word = Token::MAX);
+        }
+    }
+    let model = Sparing::new(planted);
+    let live = Live { model: &model, pair: &Sparing::pair, n_pairs: 640, fed: Fed::Target };
+    let options = |answered| Options { held_out: true, causal: 0, samples: 0, answered, ..Options::default() };
+    let report = |answered| explain(&live, None, &options(answered), &mut |_| ()).expect("an explanation").report;
+    let some = report(64);
+    assert_eq!([&model.whole, &model.states].map(|count| count.load(Ordering::Relaxed)), [64, 640 + 256]);
+    assert_eq!(some.corpus.warnings, ["accuracy and loss are of 64 of the 320 sentences that are explained"]);
+    assert_eq!(some.task.phrase_accuracy, Some(0.5));
+    let all = report(u64::MAX);
+    assert!(all.corpus.warnings.is_empty());
+    for (one, other) in some.sites.iter().zip(&all.sites) {
+        assert_eq!((&one.shares, &one.rebuilt, one.entropy), (&other.shares, &other.rebuilt, other.entropy));
+    }
+    let none = report(0);
+    assert_eq!(none.task.word_accuracy, None);
+    assert_eq!(none.corpus.warnings, ["accuracy and loss are of 0 of the 320 sentences that are explained"]);
+}
+
 /// The error of a mean falls with the root of their number: sixteen times the sentences, a quarter of the width.
 #[test]
 fn fewer_sentences_give_wider_intervals() {

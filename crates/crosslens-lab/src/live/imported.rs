@@ -136,6 +136,10 @@ impl LiveImported {
         Ok(tokens)
     }
 
+    pub(super) fn n_sentences(&self) -> u64 {
+        self.sentences.as_ref().map_or(0, ImportedSentences::len)
+    }
+
     pub(super) fn with_corpus<T>(
         &self,
         subject: &dyn Recordable,

@@ -84,7 +84,7 @@ class Model:
         control: bool = False,
         estimator: Estimator = "paper",
         shrinkage: Shrinkage = None,
-        held_out: bool = False,
+        held_out: bool | None = None,
         k: int = 1,
         bootstrap: int = 0,
         step_intervals: bool = True,
@@ -101,8 +101,9 @@ class Model:
 
         These are `src` (with `tgt`, or else what the model writes by itself), the lines of `corpus`, or the model's own: a run draws
         `n_sentences` fresh ones of its task, 1000 unless given, a recording has its own; of any other the first `n_sentences` are taken, all
-        unless given. `components` are sums to fit from (`Model.fit`) instead of those of the sentences explained. The options are those of
-        `crosslens explain`; `bootstrap` resamples give 95 % intervals, of shares by step too unless `step_intervals` is off; `causal`
+        unless given. `components` are sums to fit from (`Model.fit`) instead of those of the sentences explained; `held_out` fits on one half of
+        the sentences and explains the other, as is done with a `corpus` of models that were not trained here, from four sentences on, unless
+        it is `False`. The options are those of `crosslens explain`; `bootstrap` resamples give 95 % intervals, of shares by step too unless `step_intervals` is off; `causal`
         sentences are run again with attention changed, and attention is rebuilt from each `subset` of the pieces of scores, such as
         `"tt,ti"`. One sentence alone, of a model that has no task, shows attention and scores, but not what they
         are made of: a warning in the report says so.
@@ -111,7 +112,6 @@ class Model:
         options: dict[str, object] = {
             "estimator": estimator,
             "shrinkage": shrinkage,
-            "held_out": held_out,
             "k": k,
             "bootstrap": bootstrap,
             "step_intervals": step_intervals,
@@ -124,6 +124,8 @@ class Model:
             "subset": [subset] if isinstance(subset, str) else list(subset),
             "n_threads": n_threads,
         }
+        if held_out is not None:
+            options["held_out"] = held_out
         with Bar(progress) as tell:
             sums = None if components is None else components._sums
             return Explanation(

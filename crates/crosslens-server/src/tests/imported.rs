@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crosslens_lab::{Attention, ImportedModel, ImportedOptions, Shard};
+use crosslens_lab::analysis::explain::Options;
+use crosslens_lab::{Attention, ImportedModel, ImportedOptions};
 use serde_json::{Value, json};
 
 use super::Running;
@@ -87,8 +88,11 @@ fn with_a_corpus_a_sentence_is_explained_as_in_its_report() {
     assert_eq!(asks, json!({ "take": "corpus", "sentences": 50, "fitted": true, "feeding": true, "words": true, "files": null }));
     let (report, arrays) = (server.get("/api/reports/0").json(), server.get("/api/reports/0/samples/1").body);
     let explain = |request: Value| server.post("/api/models/0/explain", &request).json();
-    let taken = explain(json!({ "sentence": { "sample": 1 } }));
-    assert_eq!(explain(json!({ "sentence": { "sample": 51 } }))["sites"], taken["sites"], "sentences are counted round");
+    let explained = &report["report"]["corpus"];
+    assert_eq!((&explained["pairs"], &explained["held_out"]), (&json!(25), &json!(true)), "one half is explained");
+    let number = report["samples"][1]["number"].as_u64().expect("its place in the corpus");
+    let taken = explain(json!({ "sentence": { "sample": number } }));
+    assert_eq!(explain(json!({ "sentence": { "sample": number + 50 } }))["sites"], taken["sites"], "sentences are counted round");
     for field in ["source", "fed", "predicted", "target"] {
         assert_eq!(taken["sample"][field], report["samples"][1][field], "{field}");
     }
@@ -125,7 +129,9 @@ fn sums_alone_split_what_is_typed() {
     let model = ImportedModel::open(WEIGHTS.as_ref(), Attention::Cross).expect("a model");
     let sentences = model.sentences(&corpus, 1, &mut |_| ()).expect("sentences");
     let sums = folder.path().join("x.stats.safetensors");
-    model.fit(&sentences, Shard::WHOLE, 1, &mut |_| ()).expect("sums").save(&sums).expect("a file");
+    let halved = Options { held_out: true, causal: 0, keep_totals: true, n_threads: 1, ..Options::default() };
+    let explained = model.explain(&sentences, None, &halved, None, &mut |_| ()).expect("an explanation");
+    explained.totals.expect("they are kept").first.stats(model.description()).save(&sums).expect("a file");
     let fitted = serve(ImportedOptions { corpus: Some(corpus), ..ImportedOptions::default() });
     let given = serve(ImportedOptions { components: Some(sums), ..ImportedOptions::default() });
     let asks = given.get("/api/models/0").json()["asks"].clone();

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use crosslens_lab::Opened;
-use crosslens_lab::analysis::explain::{ExplainError, Options};
+use crosslens_lab::analysis::explain::{ExplainError, HEADS_ANSWERED, Options};
 use crosslens_lab::analysis::heads::{Head, HeadChange};
 use crosslens_lab::analysis::{Description, Recordable, SiteKind};
 use serde_json::json;
@@ -59,6 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = Options {
         held_out: true,
         causal: arguments.causal_samples,
+        answered: HEADS_ANSWERED,
         seed: arguments.seed,
         n_threads: arguments.threads,
         samples: 0,

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use crosslens_lab::analysis::explain::{Chosen, Explained, OWN_AVERAGES, Options, Rank, Rerun, Streamed, Totals};
 use crosslens_lab::analysis::{Description, Estimator, Mismatch, Recordable, Recording, Shrinkage, Stats, Sums};
-use crosslens_lab::{Attention, Choices, ImportedModel, ONE_ALONE, Opened, Sentences, TrainedModel, explain_recording};
+use crosslens_lab::{Attention, Choices, ImportedModel, ImportedSentences, ONE_ALONE, Opened, Sentences, TrainedModel, explain_recording};
 
 use super::memory::state_for_imported;
 use super::merge::refuse_twice;
@@ -271,7 +271,10 @@ fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Exp
         let message = "one sentence has no two halves, to fit on and to explain";
         return Err(Failure::refused(message).hint("leave --held-out out, or more sentences with --corpus"));
     }
-    let held_out = arguments.held_out || is_halved(arguments, sentences.len());
+    // One sentence that is asked for comes first, and the first is always explained.
+    let is_halved =
+        arguments.corpus.is_some() && !arguments.no_held_out && ImportedSentences::are_halved(sentences.len(), given.as_deref());
+    let held_out = arguments.held_out || is_halved;
     let (options, control) = (Options { held_out, ..options(arguments) }, arguments.control.then_some(arguments.seed));
     bar.aside(|| state_for_imported(model, &sentences, &options));
     let mut explained = model.explain(&sentences, given.as_deref(), &options, control, &mut show)?;
@@ -279,16 +282,6 @@ fn explain_imported(arguments: &Arguments, model: &ImportedModel) -> Result<(Exp
         explained.report.corpus.warnings.push(format!("{ONE_ALONE}; --corpus FILE or --components takes them from other sentences"));
     }
     Ok((explained, model.description().clone()))
-}
-
-/// Fewest sentences that are halved unasked: two to fit on, two to explain.
-const FEWEST_HALVED: u64 = 4;
-
-/// Whether so many sentences for a model that was not trained here are halved although nobody asks: shares of the very sentences that
-/// components were fitted on flatter them. One that is asked for comes first, and the first is always explained.
-fn is_halved(arguments: &Arguments, n_sentences: u64) -> bool {
-    let is_corpus = arguments.corpus.is_some() && arguments.components.is_none();
-    is_corpus && !arguments.no_held_out && n_sentences >= FEWEST_HALVED
 }
 
 /// The sentences for a model that has no task to draw them from.

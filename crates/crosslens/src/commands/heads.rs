@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use crosslens_lab::analysis::Recordable;
 use crosslens_lab::analysis::corpus::{CorpusSpec, CorpusSpecError};
-use crosslens_lab::analysis::explain::{ExplainError, Explained, Memory, Options};
+use crosslens_lab::analysis::explain::{ExplainError, Explained, HEADS_ANSWERED, Memory, Options};
 use crosslens_lab::analysis::heads::{Head, HeadLabel, alignment_heads};
 use crosslens_lab::analysis::report::Report;
 use crosslens_lab::train::RunFolder;
@@ -93,6 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         bootstrap: arguments.bootstrap.into(),
         seed: arguments.seed,
         causal: arguments.causal_samples,
+        answered: HEADS_ANSWERED,
         monotone: arguments.monotone,
         n_threads: arguments.threads,
         // Single sentences stand beside a saved report, and nowhere else.
@@ -154,16 +155,19 @@ pub(crate) fn explained(
         Opened::Imported(model) => {
             let corpus = corpus_of_imported(corpus, path, command)?;
             let sentences = model.sentences(corpus, options.n_threads, &mut show)?;
-            if sentences.len() < 2 {
-                let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
-                return Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"));
-            }
+            refuse_one(sentences.len(), Some(corpus))?;
             sentences.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
             let memory = bar.aside(|| state_for_imported(&model, &sentences, options));
-            Ok((model.explain(&sentences, None, options, None, &mut show)?, memory))
+            let explained = model.explain(&sentences, None, options, None, &mut show)?;
+            drop(bar);
+            // Of the files it was said before.
+            let found = &explained.report.corpus.warnings[sentences.warnings().len()..];
+            found.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+            Ok((explained, memory))
         }
         Opened::Model(model) => {
             let sentences = Sentences::choose(&model, corpus, options.seed, RUN_SENTENCES)?;
+            refuse_one(sentences.len(), corpus)?;
             let subject = model.subject(1).map_err(ExplainError::from)?;
             let memory = Memory::of(subject.description(), &sentences.extent(&model), options);
             state(&memory, sentences.len());
@@ -171,6 +175,13 @@ pub(crate) fn explained(
         }
         Opened::Recording(_) => unreachable!("`opened` refuses recordings"),
     }
+}
+
+/// One sentence has no other half.
+fn refuse_one(n_sentences: u64, corpus: Option<&Path>) -> Result<(), Failure> {
+    let Some(corpus) = corpus.filter(|_| n_sentences < 2) else { return Ok(()) };
+    let message = format!("`{}` has one sentence; heads are fitted on one half and explained on the other", corpus.display());
+    Err(Failure::refused(message).hint("two sentences or more; some hundreds say something"))
 }
 
 /// Lists the heads whose links come nearest to those made by hand.

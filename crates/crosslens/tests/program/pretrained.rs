@@ -319,6 +319,7 @@ fn a_corpus_is_explained_head_by_head() {
     for (head, line) in listed.iter().zip(&table[2..]) {
         assert_eq!(line.split_whitespace().nth(2), head["label"].as_str(), "{line}");
         assert!(head["effect"]["uniform"].is_f64() && head["diagonal"].is_f64());
+        assert_eq!(columns(line), columns_of(head), "{line}");
         assert_eq!(head["intervals"].as_array().map(Vec::len), Some(9), "{head}");
         for (share, value) in head["shares"].as_object().expect("four shares") {
             let [low, high] = [0, 1].map(|end| head["share_intervals"][share][end].as_f64().expect("an interval"));
@@ -513,6 +514,42 @@ fn what_cannot_be_aligned_is_refused() {
     snapshot("align with a kind of joining", folder, &["align", "t5", "--corpus", "pairs.tsv", "--reverse", "t5", "--symmetrise", "x"]);
 }
 
+/// Kind and place, four shares, entropy, agreement, three effects: numbers as a line of the table has them, the interval left out.
+fn columns(line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split_whitespace().filter(|&word| word != "%").collect();
+    let is_number = |place: &usize| [0, 1, 3, 4, 5, 6, 8, 9, 10, 11, 12].contains(place);
+    words.iter().enumerate().filter(|(place, _)| is_number(place)).map(|(_, word)| (*word).to_owned()).collect()
+}
+
+/// The same of a head in JSON.
+fn columns_of(head: &Value) -> Vec<String> {
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let percent = |value: &Value| format!("{:.0}", 100.0 * number(value) + 0.0);
+    let place = format!("{}.{}", head["layer"], head["head"]);
+    let shares = ["positional", "token", "sink", "residual"].map(|share| percent(&head["shares"][share]));
+    let effect = ["rebuilt", "uniform", "average"].map(|change| format!("{:+.3}", number(&head["effect"][change])));
+    let rest = [format!("{:.2}", number(&head["entropy"])), percent(&head["agreement"])];
+    [head["kind"].as_str().expect("a kind").to_owned(), place].into_iter().chain(shares).chain(rest).chain(effect).collect()
+}
+
+/// Of a large corpus the task is judged on a part, which `heads` and `compare` say; what is said of the heads is of all.
+#[test]
+fn of_many_sentences_some_say_whether_the_task_is_done() {
+    let folder = folder();
+    let folder = folder.path();
+    let pair = |number: usize| format!("{}\t{}\n", words(number, 3), words(number + 1, 2));
+    std::fs::write(folder.join("many.tsv"), (0..4000).map(pair).collect::<String>()).expect("a corpus");
+    let asked = ["heads", "t5", "--corpus", "many.tsv", "--causal-samples", "0", "--bootstrap", "0", "--json"];
+    let output = succeed(folder, &asked);
+    let listed: Value = serde_json::from_str(&lines(&output).concat()).expect("JSON");
+    // Batches of 64 are answered or not: 32 of the 63 are, the last, of 32, among them.
+    let says = "accuracy and loss are of 1008 of the 2000 sentences that are explained";
+    assert_eq!((&listed["corpus"]["pairs"], &listed["corpus"]["warnings"]), (&json!(2000), &json!([says])));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("warning: {says}")));
+    let compared = succeed(folder, &["compare", "t5", "t5", "--corpus", "many.tsv"]);
+    assert_eq!(String::from_utf8_lossy(&compared.stderr).matches(says).count(), 2);
+}
+
 /// A sentence that is asked about comes first among those shown.
 #[test]
 fn one_sentence_is_explained_among_others_or_by_sums() {
@@ -626,7 +663,19 @@ fn two_models_are_compared_head_by_head() {
     assert_eq!(text.len() + 8, header, "the names are as long");
     let turned = [&weights[..8], text.as_bytes(), &weights[header..]].concat();
     std::fs::write(folder.join("turned/model.safetensors"), turned).expect("weights");
+    let table = lines(&succeed(folder, &["compare", "t5", "turned", "--corpus", "pairs.tsv"]));
     let other = compare("turned");
+    for (change, line) in other["changes"].as_array().expect("heads").iter().zip(&table[1..]) {
+        let (before, after) = (&change["before"], &change["after"]);
+        let percent = |value: &Value| format!("{:.0}", 100.0 * value.as_f64().expect("a share") + 0.0);
+        let shares =
+            ["positional", "token", "sink", "residual"].map(|share| [&before["shares"][share], &after["shares"][share]].map(percent));
+        let expected = [before["label"].as_str(), after["label"].as_str()].map(|label| label.expect("a label").to_owned());
+        let expected: Vec<String> = expected.into_iter().chain([percent(&change["moved"])]).chain(shares.into_iter().flatten()).collect();
+        let line = line.replace('→', " ");
+        let found: Vec<&str> = line.split_whitespace().skip(2).filter(|&word| word != "%").collect();
+        assert_eq!(found, expected, "{line}");
+    }
     let moved: Vec<f64> =
         other["changes"].as_array().expect("heads").iter().map(|change| change["moved"].as_f64().expect("a share")).collect();
     assert!(moved.iter().all(|&moved| moved > 0.0), "{moved:?}");
