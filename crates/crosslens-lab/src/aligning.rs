@@ -60,12 +60,16 @@ pub enum AlignError {
     #[error("threads cannot be started")]
     Threads(#[source] std::io::Error),
     /// A head that the model does not have.
-    #[error("the model has no head {head} in layer {layer} of its cross-attention")]
+    #[error("the model has no head {head} in layer {layer} of its cross-attention, whose heads are {first} to {last}")]
     NoSuchHead {
         /// The layer.
         layer: usize,
         /// The head.
         head: usize,
+        /// Its first head, as `layer.head`.
+        first: String,
+        /// Its last.
+        last: String,
     },
     /// Not as many links as sentences.
     #[error("links of {gold} sentences are given for {sentences}")]
@@ -209,7 +213,7 @@ pub(crate) fn align(
         }
     };
     let find = |&(layer, head): &(usize, usize)| {
-        places.iter().position(|place| *place == (layer, head)).ok_or(AlignError::NoSuchHead { layer, head })
+        places.iter().position(|place| *place == (layer, head)).ok_or_else(|| no_such_head(&places, layer, head))
     };
     let sites = heads.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     let mut sentences = Vec::with_capacity(encoded.len());
@@ -228,13 +232,18 @@ pub(crate) fn align(
         let weights = options.keeps_weights.then(|| {
             let Encoded { source, target, .. } = &encoded[number];
             let has_end = [source.has_end, target.has_end];
-            TokenWeights { soft, source: source.tokens.clone(), target: target.tokens.clone(), has_end }
+            TokenWeights { soft: soft.by(options.row), source: source.tokens.clone(), target: target.tokens.clone(), has_end }
         });
         sentences.push(AlignedSentence { links, weights });
         progress(all - encoded.len() as u64 + number as u64 + 1, all);
         Ok(())
     })?;
     Ok(Aligned { heads, rated, sentences, tally, chosen_by_even: only_odd })
+}
+
+fn no_such_head(places: &[(usize, usize)], layer: usize, head: usize) -> AlignError {
+    let name = |place: Option<&(usize, usize)>| place.map(|(layer, head)| format!("{layer}.{head}")).unwrap_or_default();
+    AlignError::NoSuchHead { layer, head, first: name(places.first()), last: name(places.last()) }
 }
 
 fn is_even(number: usize) -> bool {

@@ -204,6 +204,7 @@ impl From<AlignError> for Failure {
         let failure = Self::of(&error);
         match error {
             AlignError::OtherGold { .. } => failure.hint("a line of links for each pair, an empty one where there are none"),
+            AlignError::NoSuchHead { .. } => failure.hint("--heads auto, or some of these: a layer and a head, both from 0, as in 1.2"),
             _ => failure,
         }
     }

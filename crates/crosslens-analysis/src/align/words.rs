@@ -111,7 +111,25 @@ pub enum Row {
     Reading,
 }
 
+impl Row {
+    /// How far below a token's own row the one lies that belongs to it.
+    fn below(self) -> usize {
+        match self {
+            Self::Predicting => 0,
+            Self::Reading => 1,
+        }
+    }
+}
+
 impl SoftAlignment {
+    /// The rows that belong to the tokens, each in its token's place; one that has none gets zeros.
+    #[must_use]
+    pub fn by(&self, row: Row) -> Self {
+        let n_weights = self.n_targets() * self.n_sources();
+        let weights = self.rows().skip(row.below()).flatten().copied().chain(std::iter::repeat(0.0));
+        Self::of(self.n_targets(), self.n_sources(), weights.take(n_weights).collect())
+    }
+
     /// Joins subwords into words: `[target word, source word]`.
     ///
     /// ```text
@@ -131,11 +149,7 @@ impl SoftAlignment {
         let (n_targets, n_sources) = (target.n_words(), source.n_words());
         let mut weights = vec![0.0; n_targets * n_sources];
         let mut n_rows = vec![0_usize; n_targets];
-        let tokens_from = match row {
-            Row::Predicting => 0,
-            Row::Reading => 1,
-        };
-        for (weights_of_row, word) in self.rows().skip(tokens_from).zip(&target.0) {
+        for (weights_of_row, word) in self.rows().skip(row.below()).zip(&target.0) {
             let &Some(word) = word else { continue };
             n_rows[word] += 1;
             for (weight, source_word) in weights_of_row.iter().zip(&source.0) {

@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     /// Take the row whose step reads a token instead of the one that predicts it.
     #[arg(long)]
     shifted: bool,
-    /// Link all source words with this much weight or more, instead of the one with most.
-    #[arg(long, value_name = "X")]
+    /// Link all source words with more weight than this, from 0 to 1, instead of the one with most.
+    #[arg(long, value_name = "X", value_parser = weight)]
     threshold: Option<f64>,
     /// A model of the other direction, whose links are joined with these.
     #[arg(long, value_name = "MODEL", requires = "symmetrise")]
@@ -98,6 +98,10 @@ impl std::str::FromStr for HeadList {
         };
         text.split(',').map(head).collect::<Option<_>>().map(Self).ok_or_else(|| "heads such as 2.0,3.5".into())
     }
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|weight| (0.0..=1.0).contains(weight)).ok_or_else(|| "a number from 0 to 1, such as 0.2".into())
 }
 
 fn symmetrisation(name: &str) -> Result<Symmetrization, String> {

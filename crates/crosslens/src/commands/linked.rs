@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crosslens_lab::analysis::Side;
 use crosslens_lab::analysis::align::{Base, Gold, LinkError, read_gold};
 use crosslens_lab::analysis::corpus::{CorpusError, CorpusReport, CorpusSpec, Filter};
-use crosslens_lab::{Aligner, SourceAndTarget};
+use crosslens_lab::{AlignError, Aligner, SourceAndTarget};
 
 use crate::failure::Failure;
 use crate::output;
@@ -68,7 +68,7 @@ pub(super) struct LinkFile<'a> {
 }
 
 impl LinkFile<'_> {
-    /// Reads them; one to a word that its sentence does not have is refused, which finds out a wrong base too.
+    /// Reads them, as many lines as pairs; a link to a word that its sentence does not have is refused, which finds out a wrong base too.
     pub(super) fn read(&self, pairs: &[SourceAndTarget], model: &Aligner) -> Result<Vec<Gold>, Failure> {
         let base = if self.base == 0 { Base::Zero } else { Base::One };
         let wrong = |error: LinkError| Failure::of(&error).in_file(self.path);
@@ -77,6 +77,10 @@ impl LinkFile<'_> {
             let (n_source, n_target) = (model.n_words(Side::Source, source), model.n_words(Side::Target, target));
             let within = gold.check_within(number + 1, n_source, n_target, base);
             within.map_err(|error| wrong(error).hint("--gold-base 0 or 1, and source before target"))?;
+        }
+        if gold.len() != pairs.len() {
+            let error = AlignError::OtherGold { gold: gold.len(), sentences: pairs.len() };
+            return Err(Failure::from(error).in_file(self.path));
         }
         Ok(gold)
     }

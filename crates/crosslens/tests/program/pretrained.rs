@@ -1,5 +1,6 @@
 //! Pretrained models: a tiny T5 of random weights with a tokenizer of numbered words, asked in every way.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
@@ -548,6 +549,67 @@ fn of_many_sentences_some_say_whether_the_task_is_done() {
     assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("warning: {says}")));
     let compared = succeed(folder, &["compare", "t5", "t5", "--corpus", "many.tsv"]);
     assert_eq!(String::from_utf8_lossy(&compared.stderr).matches(says).count(), 2);
+}
+
+/// Links of one model and those of another that reads the other direction, turned round and joined by hand.
+#[test]
+fn links_of_two_models_are_joined() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("other")).expect("a folder");
+    for file in ["config.json", "generation_config.json", "model.safetensors"] {
+        std::fs::copy(Path::new(T5).with_file_name("t5-apart").join(file), folder.join("other").join(file)).expect("a copy");
+    }
+    std::fs::write(folder.join("other/tokenizer.json"), tokenizer().to_string()).expect("a tokenizer");
+    let pairs = std::fs::read_to_string(folder.join("pairs.tsv")).expect("pairs");
+    let turned: Vec<String> =
+        pairs.lines().filter_map(|line| line.split_once('\t')).map(|(source, target)| format!("{target}\t{source}\n")).collect();
+    std::fs::write(folder.join("turned.tsv"), turned.concat()).expect("a corpus");
+    type Ends = BTreeSet<(usize, usize)>;
+    let links = |arguments: &[&str]| -> Vec<Ends> {
+        let ends = |link: &str| link.split_once('-').map(|(a, b)| (a.parse().expect("a place"), b.parse().expect("a place")));
+        let lines = lines(&succeed(folder, &[&["align"], arguments].concat()));
+        lines.iter().map(|line| line.split_whitespace().filter_map(ends).collect()).collect()
+    };
+    let forward = links(&["t5", "--corpus", "pairs.tsv", "--heads", "1.2"]);
+    let back = links(&["other", "--corpus", "turned.tsv"]);
+    let turned_back: Vec<Ends> = back.iter().map(|ends| ends.iter().map(|&(a, b)| (b, a)).collect()).collect();
+    assert_ne!(back, turned_back);
+    let joined = |kind| links(&["t5", "--corpus", "pairs.tsv", "--heads", "1.2", "--reverse", "other", "--symmetrise", kind]);
+    let both = |join: fn(&Ends, &Ends) -> Ends| forward.iter().zip(&turned_back).map(|(a, b)| join(a, b)).collect::<Vec<_>>();
+    let (common, all) = (both(|a, b| a & b), both(|a, b| a | b));
+    assert!(common.iter().any(|ends| !ends.is_empty()) && common != forward && all != forward);
+    assert_eq!(joined("intersection"), common);
+    assert_eq!(joined("union"), all);
+}
+
+/// Rows of soft alignments are those that `--shifted` takes, links above a weight those that have more of it.
+#[test]
+fn soft_rows_are_shifted_too_and_links_have_more_than_the_threshold() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("pair.tsv"), format!("{}\t{}\n", words(1, 4), words(2, 3))).expect("a corpus");
+    let align = |more: &[&str]| lines(&succeed(folder, &[&["align", "t5", "--corpus", "pair.tsv", "--heads", "1.2"], more].concat()));
+    let (plain, shifted) = (align(&["--soft"]), align(&["--soft", "--shifted"]));
+    // A header, then a row for each of three words and the end, which nothing reads.
+    assert_eq!((plain.len(), &shifted[0]), (6, &plain[0]));
+    assert_eq!(shifted[1..4], plain[2..5]);
+    let weights = |line: &str| line.split(' ').map(|weight| weight.parse().expect("a weight")).collect::<Vec<f64>>();
+    assert!(weights(&shifted[4]).iter().all(|&weight| weight == 0.0), "{shifted:?}");
+    let rows: Vec<Vec<f64>> = plain[1..4].iter().map(|line| weights(line)).collect();
+    for threshold in [0.0, 0.1, 0.25, 1.0] {
+        let linked = align(&["--threshold", &threshold.to_string()]).concat();
+        let expected = (0..3).flat_map(|t| (0..4).map(move |s| (s, t))).filter(|&(s, t)| rows[t][s] > threshold);
+        let mut expected: Vec<String> = expected.map(|(s, t)| format!("{s}-{t}")).collect();
+        let mut linked: Vec<String> = linked.split_whitespace().map(str::to_owned).collect();
+        expected.sort_unstable();
+        linked.sort_unstable();
+        assert_eq!(linked, expected, "more than {threshold}");
+    }
+    for wrong in ["-0.1", "1.5", "NaN", "much"] {
+        let output = run(folder, &["align", "t5", "--corpus", "pair.tsv", &format!("--threshold={wrong}")]);
+        assert!(output.status.code() == Some(2) && String::from_utf8_lossy(&output.stderr).contains("from 0 to 1"), "{wrong}");
+    }
 }
 
 /// A sentence that is asked about comes first among those shown.
