@@ -12,7 +12,7 @@
 //! head 4   W_Q = W_K = 0                                    looks everywhere alike
 //! ```
 //!
-//! Only head 0 writes: the word it sees, so that the model copies its source.
+//! Only head 0 writes: the word it sees, so that the model copies its source; or only head 1, which then writes another word for each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,8 +60,17 @@ fn vector(set: impl IntoIterator<Item = (usize, f32)>) -> (Vec<usize>, Vec<f32>)
     (vec![D], numbers)
 }
 
+/// Which head writes, and what for the word it sees.
+#[derive(Clone, Copy)]
+enum Writes {
+    /// The one that looks by position: this word.
+    Copied,
+    /// The one that looks by word: the word whose number differs in the last bit, since row `w ^ 1` of the matrix is row `w` times row 1.
+    Another,
+}
+
 /// Writes the folder; `[0, 1]` are the heads that look by position and by word, or the other way round.
-fn plant(folder: &Path, [positional, matching]: [usize; 2]) {
+fn plant(folder: &Path, [positional, matching]: [usize; 2], writes: Writes) {
     let mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
     let words = (0..WORDS).flat_map(|word| hadamard(word).enumerate().map(move |(i, number)| (word, i, number)));
     tensors.insert("model.shared.weight".into(), matrix(WORDS, D, words));
@@ -98,7 +107,12 @@ fn plant(folder: &Path, [positional, matching]: [usize; 2]) {
     let constant = |head: usize, row: usize| hadamard(row).enumerate().map(move |(i, number)| (head * WORDS + i, 2.0 * number));
     set("q_proj.bias", vector(constant(2, 1).chain(constant(3, END as usize))));
     set("v_proj.weight", matrix(D, D, (0..HEADS).flat_map(|head| reads(head, 0, 1.0))));
-    set("out_proj.weight", matrix(D, D, reads(positional, 0, 3.0).map(|(value, word, times)| (word, value, times))));
+    let (writer, signs) = match writes {
+        Writes::Copied => (positional, hadamard(0)),
+        Writes::Another => (matching, hadamard(1)),
+    };
+    let written = reads(writer, 0, 3.0).zip(signs).map(|((value, word, times), sign)| (word, value, sign * times));
+    set("out_proj.weight", matrix(D, D, written));
 
     let bytes = |numbers: &[f32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let stored: Vec<_> = tensors.iter().map(|(name, (shape, numbers))| (name, shape, bytes(numbers))).collect();
@@ -127,10 +141,14 @@ fn pairs(n: usize) -> Vec<Pair> {
     (0..n).map(|_| pair()).collect()
 }
 
-/// A planted model, opened.
+/// A planted model that copies, opened.
 fn planted(places: [usize; 2]) -> Subject {
+    planted_to(places, Writes::Copied)
+}
+
+fn planted_to(places: [usize; 2], writes: Writes) -> Subject {
     let folder = tempfile::tempdir().expect("a folder");
-    plant(folder.path(), places);
+    plant(folder.path(), places, writes);
     let model = Arc::new(Model::open(folder.path()).expect("a model"));
     Subject::new(model, TokenNames::default(), Wanted::cross(), 1).expect("a subject")
 }
@@ -204,6 +222,37 @@ fn planted_heads_are_labelled_as_they_were_planted() {
         let effect = effect(head);
         assert!([effect.rebuilt, effect.uniform, effect.average].iter().all(|more| more.abs() < 1e-6), "head {head}: {effect:?}");
     }
+}
+
+/// A head that looks for words is not replaced by where it looks on average, one that looks by position is: where it looks is the same in
+/// every sentence. Here the decoder reads the words of the source in any order, and what it writes for each follows from the word alone.
+#[test]
+fn where_a_head_looks_on_average_replaces_it_only_if_places_drive_it() {
+    let by_place = explained(&planted([0, 1]))[0].effect.expect("the model was run again");
+    assert!(by_place.average.abs() < 0.05 && by_place.uniform > 1.0, "{by_place:?}");
+
+    let subject = planted_to([0, 1], Writes::Another);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+    let mut fed = Vec::new();
+    // Without word 3, whose partner ends the sentence.
+    let pairs: Vec<Pair> = pairs(60)
+        .into_iter()
+        .map(|pair| {
+            let mut words: Vec<Token> = pair.source.iter().copied().filter(|&word| word > END + 1).collect();
+            let source = [&words[..], &[END]].concat();
+            words.shuffle(&mut random);
+            words.insert(0, END);
+            fed.push(words.clone());
+            Pair::new(source, words.iter().map(|word| word ^ 1).collect())
+        })
+        .collect();
+    let corpus = Live { model: &subject, pair: &|number| pairs[number as usize].clone(), n_pairs: 60, fed: Fed::Given(&fed) };
+    let options = Options { held_out: true, causal: 60, samples: 0, n_threads: 1, ..Options::default() };
+    let heads = Head::all(&explain(&corpus, None, &options, &mut |_| {}).expect("an explanation").report);
+    assert_eq!(heads[1].label, HeadLabel::TokenMatching, "{:#?}", heads[1]);
+    let by_word = heads[1].effect.expect("the model was run again");
+    assert!(by_word.loss < 0.1 && by_word.average > 1.0 && by_word.uniform > 1.0, "{by_word:?}");
+    assert!(by_word.rebuilt < 0.3 * by_word.average, "{by_word:?}");
 }
 
 /// What a head looks at, seen directly: the labels above are about these rows.

@@ -16,6 +16,8 @@ mod keyboard;
 mod lines;
 mod looks;
 mod notebook;
+#[path = "../program/numbered.rs"]
+mod numbered;
 mod pages;
 mod planted;
 #[path = "../../../crosslens-pretrained/tests/sight/planted.rs"]

@@ -390,3 +390,26 @@ fn a_model_of_another_program_is_asked_with_a_corpus_and_without() {
     browser.picture("serve-model");
     browser.asked_only(&serving.url);
 }
+
+/// A folder of Hugging Face's: what is typed becomes tokens of its own tokenizer, on both sides, and is split by what its corpus was.
+#[test]
+fn text_is_typed_into_a_pretrained_model() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = super::numbered::folder();
+    let serving = Serving::start(folder.path(), &["t5", "--corpus", "pairs.tsv"]);
+    browser.window(1280, 1000, "light");
+    browser.visit(&serving.url);
+    browser.wait("document.querySelector('h1').textContent === 'Atlas'");
+    fill(&mut browser, "live-source", "w5 w6 w7");
+    fill(&mut browser, "live-target", "w9 w8");
+    browser.press("Enter");
+    browser.wait("document.querySelector('h1').textContent.includes('head 0')");
+    let lines = browser.text("[...document.querySelectorAll('.sentence-line')].map(line => line.textContent).join('|')");
+    let lines: Vec<String> = lines.split('|').map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((lines.len(), &lines[0][..], &lines[2][..]), (3, "sourcew5w6w7</s>", "shouldbew9w8</s>"), "{lines:?}");
+    assert_eq!(browser.number("document.querySelectorAll('[data-piece]').length"), 9.0);
+    browser.settle();
+    assert_eq!(browser.number("tv.dataset.value"), 0.0);
+    browser.picture("serve-pretrained");
+    browser.asked_only(&serving.url);
+}

@@ -7,6 +7,7 @@ mod explain;
 mod figures;
 mod importing;
 mod languages;
+mod numbered;
 #[path = "../../../crosslens-pretrained/tests/sight/planted.rs"]
 mod planted_sight;
 #[path = "../../../crosslens-pretrained/tests/speech/planted.rs"]

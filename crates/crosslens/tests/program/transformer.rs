@@ -24,6 +24,12 @@ fn a_transformer_trains_resumes_and_is_explained_like_any_other() {
         heads["heads"].as_array().expect("a list").len()
     };
     assert_eq!((heads(&[]), heads(&["--self-attention"])), (2, 6));
+    // One sentence has no two halves.
+    std::fs::write(folder.join("one.tsv"), "I0 I1\tO1 O0\n").expect("a corpus");
+    for command in [&["heads", "run"][..], &["compare", "run", "run"]] {
+        let refused = run(folder, &[command, &["--corpus", "one.tsv"]].concat());
+        assert!(refused.status.code() == Some(1) && shown(&refused).contains("`one.tsv` has one sentence"), "{}", shown(&refused));
+    }
     succeed(folder, &["attend", "run", "-o", "x.npz"]);
 
     // Both sides' attention to themselves: explained live, recorded, and from sums of the same states.
