@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// Resamples, as `heads` makes them.
     #[arg(long, default_value_t = 100)]
     bootstrap: usize,
+    /// Sentences on which the model is run again with each head changed; they count as part of the second pass.
+    #[arg(long, default_value_t = 0)]
+    causal: u64,
     /// Heads of self-attention too.
     #[arg(long)]
     self_attention: bool,
@@ -49,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> std::io::Result<()> {
 
     let options = Options {
         held_out: true,
-        causal: 0,
+        causal: arguments.causal,
         answered: HEADS_ANSWERED,
         samples: 0,
         bootstrap: arguments.bootstrap,

@@ -82,8 +82,9 @@ def test_a_table_has_the_terms_of_scores_without_the_bias_of_positions(folder: P
 
 def test_a_corpus_is_explained_recorded_and_fitted_in_shards(folder: Path, corpus: Path, tmp_path: Path) -> None:
     model = crosslens.load(folder)
-    whole = model.explain(corpus=corpus, causal=0, progress=False)
-    assert whole.n_sentences == 30 and model.explain(corpus=corpus, n_sentences=9, causal=0, progress=False).n_sentences == 9
+    whole = model.explain(corpus=corpus, held_out=False, causal=0, progress=False)
+    assert whole.n_sentences == 30
+    assert model.explain(corpus=corpus, n_sentences=9, held_out=False, causal=0, progress=False).n_sentences == 9
     recording = model.record(tmp_path / "recording", corpus=corpus, progress=False)
     np.testing.assert_allclose(recording.explain(progress=False).shares, whole.shares, atol=1e-9)
     sums = model.fit(corpus=corpus, shard=(1, 2), progress=False) + model.fit(corpus=corpus, shard=(2, 2), progress=False)
@@ -163,6 +164,21 @@ def test_a_mapped_model_translates(tmp_path: Path) -> None:
         crosslens.load(tmp_path, source_language="en")
     with pytest.raises(crosslens.OpenError, match="computes on the CPU alone"):
         crosslens.load(tmp_path, device="cuda")
+
+
+def test_a_corpus_is_halved_unless_told_otherwise(folder: Path, corpus: Path) -> None:
+    model = crosslens.load(folder)
+
+    def explained(**options: Any) -> tuple[int, int, bool]:
+        about = model.explain(causal=0, progress=False, **options).report["corpus"]
+        return about["pairs"], about["fitted_pairs"], about["held_out"]
+
+    assert explained(corpus=corpus) == (15, 15, True)
+    assert explained(corpus=corpus, held_out=False) == (30, 30, False)
+    assert explained(corpus=corpus, n_sentences=3) == (3, 3, False), "too few to be halved"
+    assert explained(corpus=corpus, components=model.fit(corpus=corpus, progress=False)) == (30, 30, False)
+    assert explained(src=["w5 w6"] * 8) == (8, 8, False), "sentences that are given one by one are all explained"
+    assert explained(src=["w5 w6"] * 8, held_out=True) == (4, 4, True)
 
 
 def test_what_a_folder_cannot_do_says_why(folder: Path, tmp_path: Path) -> None:
