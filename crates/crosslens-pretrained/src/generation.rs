@@ -1,4 +1,7 @@
-//! How a model writes by its own files: `generation_config.json`, and what older models keep in `config.json`.
+//! How a model writes by its own files: `generation_config.json`, or, where there is none, what older models keep in `config.json`.
+//!
+//! transformers takes one of the two files and nothing of the other, and no family brings tokens that its file does not name: what has no
+//! `eos_token_id` there never ends.
 
 use std::path::Path;
 
@@ -75,6 +78,8 @@ pub struct Generation {
     pub renormalizes: bool,
     /// Most tokens, the start token not counted.
     pub max_tokens: usize,
+    /// Whether what was given counts among them, as it does where the files say `max_length`.
+    pub prefix_counts: bool,
     /// Hypotheses that are followed side by side.
     pub n_beams: usize,
     /// A hypothesis' log probability is divided by its length to this power.
@@ -108,61 +113,67 @@ impl Generation {
         self.prompts.is_some_and(|(first, last)| (first..=last).contains(&token))
     }
 
-    /// Reads `generation_config.json` beside the configuration, whose own fields count where that says nothing.
+    /// Reads `generation_config.json`, or the configuration where there is no such file.
     pub(crate) fn read(folder: &Path, config: &Fields, n_words: usize) -> Result<Self, PretrainedError> {
         let path = folder.join("generation_config.json");
-        let own = if path.exists() { Fields::read(&path)? } else { Fields::none(&path) };
-        let of = |field: &str| if own.get(field).is_some() { &own } else { config };
-        let known = |field: &str, tokens: Vec<Token>| match tokens.iter().find(|&&token| token as usize >= n_words) {
-            Some(token) => Err(of(field).wrong(field, format!("names the token {token}; the model writes {n_words}"))),
+        let beside = if path.exists() { Some(Fields::read(&path)?) } else { None };
+        let own = beside.as_ref().unwrap_or(config);
+        let known = |of: &Fields, field: &str, tokens: Vec<Token>| match tokens.iter().find(|&&token| token as usize >= n_words) {
+            Some(token) => Err(of.wrong(field, format!("names the token {token}; the model writes {n_words}"))),
             None => Ok(tokens),
         };
-        let tokens = |field: &str| known(field, of(field).tokens(field)?);
+        let tokens = |field: &str| known(own, field, own.tokens(field)?);
         let token = |field: &str| Ok::<_, PretrainedError>(tokens(field)?.first().copied());
-        let size = |field: &str, otherwise: usize, most: usize| match of(field).get(field).and_then(|value| value.as_u64()) {
+        let size = |field: &str, otherwise: usize, most: usize| match own.get(field).and_then(|value| value.as_u64()) {
             Some(0) => Ok(0),
             _ => {
-                let size = of(field).size(field, Some(otherwise.max(1)))?;
-                if size > most { Err(of(field).wrong(field, format!("is {size}; at most {most} is allowed"))) } else { Ok(size) }
+                let size = own.size(field, Some(otherwise.max(1)))?;
+                if size > most { Err(own.wrong(field, format!("is {size}; at most {most} is allowed"))) } else { Ok(size) }
             }
         };
         let pad = token("pad_token_id")?;
-        // T5's start with the padding token unless they say otherwise.
-        let start = match token("decoder_start_token_id")?.or(token("bos_token_id")?).or(pad) {
+        let bos = token("bos_token_id")?;
+        // Where its file names neither, transformers writes nothing; attention can be explained all the same. T5's start with the padding
+        // token unless they say otherwise.
+        let elsewhere = |field: &str| Ok::<_, PretrainedError>(known(config, field, config.tokens(field)?)?.first().copied());
+        let start = match token("decoder_start_token_id")?.or(bos) {
             Some(start) => start,
-            None => return Err(config.wrong("decoder_start_token_id", "is missing")),
+            None => match elsewhere("decoder_start_token_id")?.or(elsewhere("bos_token_id")?).or(pad).or(elsewhere("pad_token_id")?) {
+                Some(start) => start,
+                None => return Err(config.wrong("decoder_start_token_id", "is missing")),
+            },
         };
-        let bad_words: Vec<Vec<Token>> = of("bad_words_ids").token_lists("bad_words_ids")?;
-        bad_words.iter().try_for_each(|words| known("bad_words_ids", words.clone()).map(drop))?;
-        let early_stopping = match of("early_stopping").get("early_stopping") {
+        let bad_words: Vec<Vec<Token>> = own.token_lists("bad_words_ids")?;
+        bad_words.iter().try_for_each(|words| known(own, "bad_words_ids", words.clone()).map(drop))?;
+        let early_stopping = match own.get("early_stopping") {
             None => EarlyStopping::No,
             Some(value) if value.as_bool() == Some(false) => EarlyStopping::No,
             Some(value) if value.as_bool() == Some(true) => EarlyStopping::Yes,
             Some(value) if value.as_str() == Some("never") => EarlyStopping::Never,
             Some(value) => {
-                return Err(of("early_stopping").wrong("early_stopping", format!("is {value}; true, false or \"never\" is meant")));
+                return Err(own.wrong("early_stopping", format!("is {value}; true, false or \"never\" is meant")));
             }
-        };
-        let max_tokens = match size("max_new_tokens", 0, MOST_TOKENS)? {
-            max_tokens if of("max_new_tokens").get("max_new_tokens").is_some() => max_tokens,
-            _ => size("max_length", MAX_TOKENS + 1, MOST_TOKENS)?.saturating_sub(1),
         };
         let ends = tokens("eos_token_id")?;
         let prompts = ends.first().zip(token("no_timestamps_token_id")?).map(|(end, last)| (end + 1, last));
-        let some = |field: &str, size: Result<usize, PretrainedError>| size.map(|n| if of(field).get(field).is_some() { n } else { 0 });
-        let has_min_new = of("min_new_tokens").get("min_new_tokens").is_some();
-        let unheeded = UNHEEDED.iter().filter_map(|(field, idle)| {
-            let value = of(field).get(field)?.to_string();
-            let shown = |value: String| if value.len() > MOST_SHOWN { "…".to_owned() } else { value };
-            (!idle.contains(&value.as_str())).then(|| format!("{field}: {}", shown(value)))
-        });
+        // What tells a model of speech what to write is added to its length, as in transformers, the start token with it.
+        let is_told = prompts.is_some();
+        let (max_tokens, prefix_counts) = match (own.get("max_new_tokens"), own.get("max_length")) {
+            (Some(_), _) => (size("max_new_tokens", 0, MOST_TOKENS)?, false),
+            (None, Some(_)) => (size("max_length", 0, MOST_TOKENS)?.saturating_sub(usize::from(!is_told)), !is_told),
+            (None, None) => (MAX_TOKENS, false),
+        };
+        // What BART's of before 2021 say, who have no file of their own for this.
+        let is_forced_by_bos = beside.is_none() && own.flag("force_bos_token_to_be_generated", false)?;
+        let some = |field: &str, size: Result<usize, PretrainedError>| size.map(|n| if own.get(field).is_some() { n } else { 0 });
+        let has_min_new = own.get("min_new_tokens").is_some();
         Ok(Self {
             start,
-            unheeded: unheeded.collect(),
+            unheeded: unheeded(own, &UNHEEDED),
             ends,
             prompts,
             pad,
-            forced_first: token("forced_bos_token_id")?,
+            forced_first: if is_forced_by_bos { bos } else { token("forced_bos_token_id")? },
             forced_last: tokens("forced_eos_token_id")?,
             suppressed: tokens("suppress_tokens")?,
             suppressed_first: tokens("begin_suppress_tokens")?,
@@ -170,12 +181,23 @@ impl Generation {
             no_repeat: some("no_repeat_ngram_size", size("no_repeat_ngram_size", 0, MOST_TOKENS))?,
             min_length: some("min_length", size("min_length", 0, MOST_TOKENS))?,
             min_new: if has_min_new { Some(size("min_new_tokens", 0, MOST_TOKENS)?) } else { None },
-            renormalizes: of("renormalize_logits").flag("renormalize_logits", false)?,
+            renormalizes: own.flag("renormalize_logits", false)?,
             max_tokens: max_tokens.max(1),
+            prefix_counts,
             n_beams: size("num_beams", 1, MOST_BEAMS)?.max(1),
-            length_penalty: of("length_penalty").number("length_penalty", 1.0)?,
+            length_penalty: own.number("length_penalty", 1.0)?,
             early_stopping,
             timestamps: None,
         })
     }
+}
+
+/// The settings of a list that are not followed, as they stand in a file; each has the values that change nothing.
+fn unheeded(own: &Fields, settings: &[(&str, &[&str])]) -> Vec<String> {
+    let told = settings.iter().filter_map(|(field, idle)| {
+        let value = own.get(field)?.to_string();
+        let shown = |value: String| if value.len() > MOST_SHOWN { "…".to_owned() } else { value };
+        (!idle.contains(&value.as_str())).then(|| format!("{field}: {}", shown(value)))
+    });
+    told.collect()
 }

@@ -274,6 +274,103 @@ fn a_search_that_never_stops_early_finds_what_transformers_finds() {
     assert!(n_changed >= 3, "{n_changed} searches tell the two apart");
 }
 
+/// Searches by the settings that stand in files, of texts that are begun as well.
+#[derive(serde::Deserialize)]
+struct FileSearch {
+    about: String,
+    case: String,
+    generation: Option<serde_json::Value>,
+    config: serde_json::Map<String, serde_json::Value>,
+    prefix: Vec<Token>,
+    tokens: Vec<Vec<Token>>,
+    scores: Vec<f64>,
+}
+
+/// What is found with these settings in the files of a folder is what transformers finds; at least so many searches show it.
+fn check_searches(about: &str, least: usize) {
+    #[derive(serde::Deserialize)]
+    struct Searches {
+        searches: Vec<FileSearch>,
+    }
+    let text = std::fs::read_to_string(folder("searches.json")).expect("golden values");
+    let all: Searches = serde_json::from_str(&text).expect("searches");
+    let mut n_tried = 0;
+    for search in all.searches.into_iter().filter(|search| search.about == about) {
+        let FileSearch { case, generation, config, prefix, tokens, scores, .. } = search;
+        let shown = format!("{case}, {generation:?}, {config:?}, from {prefix:?}");
+        let copy = copied(&case);
+        let path = |name: &str| copy.path().join(name);
+        let text = std::fs::read_to_string(path("config.json")).expect("a configuration");
+        let mut whole: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text).expect("JSON");
+        whole.extend(config);
+        std::fs::write(path("config.json"), serde_json::to_string(&whole).expect("JSON")).expect("a configuration");
+        match generation {
+            Some(settings) => std::fs::write(path("generation_config.json"), settings.to_string()).expect("settings"),
+            None => drop(std::fs::remove_file(path("generation_config.json"))),
+        }
+        let (golden, model) = (Golden::of(&case), open(copy.path()).unwrap_or_else(|error| panic!("{shown}: {error}")));
+        let how = Decoding { prefix, ..Decoding::of(&model) };
+        for (number, (pair, expected)) in golden.pairs().0.iter().zip(&tokens).enumerate() {
+            let written = model.write(pair, &how).expect("a text").remove(0);
+            assert_eq!(written.tokens, *expected, "{shown}");
+            if let Some(score) = scores.get(number) {
+                assert!((written.score - score).abs() < 1e-4 * score.abs().max(1.0), "{shown}: {} and {score}", written.score);
+            }
+        }
+        n_tried += 1;
+    }
+    assert!(n_tried >= least, "{n_tried} searches show {about}");
+}
+
+/// `max_length` counts what was given, `max_new_tokens` does not; the end is forced where either of them runs out.
+#[test]
+fn a_limit_counts_what_was_given_where_transformers_counts_it() {
+    check_searches("limit", 8);
+}
+
+/// What tells a model of speech what to write is added to its length: with a `max_length` of 10 transformers 5.22.2 writes these ten tokens
+/// after a prompt of four.
+#[test]
+fn a_prompt_of_speech_does_not_count_into_its_length() {
+    let copy = copied("whisper");
+    let path = copy.path().join("generation_config.json");
+    let text = std::fs::read_to_string(&path).expect("settings");
+    let mut settings: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text).expect("JSON");
+    settings.extend([("max_length".to_owned(), 10.into()), ("suppress_tokens".to_owned(), vec![100].into())]);
+    std::fs::write(path, serde_json::to_string(&settings).expect("JSON")).expect("settings");
+    let (golden, model) = (Golden::of("whisper"), open(copy.path()).expect("a model"));
+    let how = Decoding { prefix: golden.prefix(), ..Decoding::of(&model) };
+    let written = model.write(&golden.pairs().0[0], &how).expect("a text").remove(0);
+    assert_eq!(written.tokens, [103, 106, 110, 131, 77, 77, 77, 77, 77, 129, 77, 77, 77]);
+}
+
+/// Beside generation_config.json nothing in config.json counts; no family brings tokens that no file names.
+#[test]
+fn settings_come_from_the_file_that_transformers_reads() {
+    check_searches("files", 7);
+}
+
+/// Any of several tokens ends a text, is forced where the length runs out, and is forbidden before the least length.
+#[test]
+fn several_tokens_may_end_a_text() {
+    check_searches("ends", 25);
+}
+
+/// A beginning of several tokens counts for repeats, lengths and what is forced as it does in transformers.
+#[test]
+fn rules_know_a_forced_prefix_as_transformers_does() {
+    check_searches("prefix", 40);
+}
+
+/// A copy of a golden folder.
+fn copied(case: &str) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a folder");
+    for entry in std::fs::read_dir(folder(case)).expect("a folder").flatten() {
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("a copy");
+    }
+    copy
+}
+
 /// What is written for each pair is the array `name`, and its score that of `name.scores` if there are any.
 fn check_written(golden: &Golden, name: &str, pairs: &[Pair], model: &Model, write: impl Fn(Source<'_>) -> Vec<Written>) {
     let case = model.folder().display();
@@ -321,10 +418,7 @@ fn the_rules_of_generation_are_kept() {
                 continue;
             }
             n_tried += 1;
-            let copy = tempfile::tempdir().expect("a folder");
-            for entry in std::fs::read_dir(folder(case)).expect("a folder").flatten() {
-                std::fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("a copy");
-            }
+            let copy = copied(case);
             std::fs::copy(&rules, copy.path().join("generation_config.json")).expect("a copy");
             let (golden, model) = (Golden::of(case), open(copy.path()).expect("a model"));
             let mut how = Decoding::of(&model);
@@ -359,7 +453,7 @@ fn a_forced_prefix_goes_on_as_transformers_does() {
             let n = row.iter().position(is_end).map_or(row.len(), |end| end + 1);
             for n_begun in n_given + 1..n {
                 let mut how = Decoding { prefix: row[..n_begun].to_vec(), ..Decoding::greedy(&model) };
-                how.rules.max_tokens = 12 - (n_begun - n_given);
+                (how.rules.max_tokens, how.rules.prefix_counts) = (12 + n_given, true);
                 // The first token after the prompt is written already.
                 how.rules.suppressed_first.clear();
                 assert_eq!(model.write(pair, &how).expect("a text")[0].tokens, row[..n], "{case}, from {n_begun}");

@@ -119,8 +119,14 @@ impl TakenIn<'_> {
         let start = how.start();
         self.model.check_fed(&start)?;
         let positions = self.model.decoder.positions.as_ref().map_or(usize::MAX - 1, |positions| positions.len());
+        let (most, n_given) = (how.rules.max_tokens, how.prefix.len());
+        let room = match most.checked_sub(n_given) {
+            _ if !how.rules.prefix_counts => most,
+            Some(room) if room > 0 => room,
+            _ => return Err(PretrainedError::TooLong { side: "beginning", found: n_given, most: most - 1 }),
+        };
         // The last token written is never read.
-        let n_tokens = how.rules.max_tokens.min((positions + 1).saturating_sub(start.len()).max(1));
+        let n_tokens = room.min((positions + 1).saturating_sub(start.len()).max(1));
         let mut writer = Writer { model: self.model, how, cache: self.begun.clone() };
         let mut next = Vec::new();
         for &token in &start {

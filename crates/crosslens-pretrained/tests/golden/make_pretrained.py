@@ -1,10 +1,11 @@
 """Golden values for the models of crosslens-pretrained, made by PyTorch and transformers.
 
-Run:     python make_pretrained.py [CASE …]   (with the versions of requirements.txt; a few seconds a case)
+Run:     python make_pretrained.py [CASE | searches …]   (with the versions of requirements.txt; a few seconds each)
 Writes:  CASE/config.json, model.safetensors (or shards with their index, or pytorch_model.bin, or shards of that)
          CASE/generation_config.json          not with pytorch_model.bin: old folders keep those settings in config.json
          CASE/generation_config.NAME.json     settings of the array NAME (forced, limited)
          CASE/golden.safetensors              what transformers computes from the folder as it lies there
+         searches.json                        what it writes with other settings in the files of these folders
 
 Every model is tiny and random, and every parameter matters: matrices are drawn so that attention is far from uniform,
 norms lie around 1, biases are not 0. The program checks that leaving any parameter out moves a logit by more than 0.01
@@ -32,6 +33,12 @@ Searches. Every row begins with the start token and is padded with the pad token
   nbest [3, G], nbest.scores [3]                       as beam, the three best of sentence 0
   forced                                               greedy under generation_config.forced.json (some cases)
   limited, limited.scores                              under generation_config.limited.json, beams included (some cases)
+
+searches.json: `searches`, a list of
+  case, about                        the folder, and what is shown: limit, files, ends, prefix
+  generation, config                 generation_config.json, or null for none; what is changed in config.json
+  prefix                             what is written already, without the start token
+  tokens, scores                     by sentence, without the start token; scores of beams alone
 
 Where transformers 5.22 and published folders disagree, the folder is as published and wins:
 - The configurations of T5 force `tie_word_embeddings`, although T5 v1.1, mT5 and UMT5 have an output matrix of their own.
@@ -112,7 +119,11 @@ def case(model_type, base, changes=None, *, lengths=LENGTHS, saved="safetensors"
 
 
 def all_cases():
-    """Name -> case."""
+    """Name -> case.
+
+    transformers alone is asked. candle-transformers 0.11.1 gives T5's decoder the buckets of both directions, where its own are one-sided
+    (`t5-long` reaches all of them), and inseq 0.7.1 with transformers 5.22 scales the embeddings of Marian's decoder twice.
+    """
     untied = {"separate_output": True, "published": {"tie_word_embeddings": False, "scale_decoder_outputs": None}}
     silu = {"feed_forward_proj": "gated-silu", "num_decoder_layers": 3, "num_layers": 1, "d_kv": 5, "num_heads": 3}
     odd = {"vocab_size": 67, "d_model": 18, "encoder_layers": 1, "decoder_layers": 3, "encoder_ffn_dim": 29}
@@ -539,6 +550,129 @@ def generation(settings):
     return GenerationConfig(**settings)
 
 
+# ---- searches by the settings of files, on models as they lie there
+
+IDS = {"bos_token_id": 0, "decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1}  # of bart, mbart and m2m_100
+MARIAN_IDS = {"bos_token_id": 0, "decoder_start_token_id": PAD, "eos_token_id": 0, "pad_token_id": PAD} | NO_PAD
+T5_IDS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+BEGUN = [9, 31, 9]
+WIDE = {"num_beams": N_BEAMS, "length_penalty": 2.0}
+
+
+def file_searches():
+    """(about, case, generation_config.json, changes of config.json, prefix, what else would be found with).
+
+    The last are changes of generation_config.json each of which must change what is found; None: without that file.
+    """
+    forced = {"forced_eos_token_id": 2}
+    short, new = {"max_length": 9}, {"max_new_tokens": 6}
+    longer = [{"max_length": 12}]
+    for more in ({}, WIDE):
+        yield "limit", "bart", IDS | forced | short | more, {}, BEGUN, longer
+        yield "limit", "m2m_100", IDS | forced | short | more, {}, BEGUN[:2], [{"max_length": 11}]
+        yield "limit", "bart", IDS | forced | short | new | more, {}, BEGUN, [{"max_new_tokens": 5}]
+        yield "limit", "m2m_100", IDS | forced | new | more, {}, BEGUN, [{"max_new_tokens": 3}]
+        yield "limit", "bart", IDS | forced | short | more, {}, [], [{"max_length": 10}]
+
+    # Beside generation_config.json no setting of config.json counts, and without it all do.
+    old = WIDE | {"no_repeat_ngram_size": 2, "min_length": 7, "max_length": 11, "forced_bos_token_id": 33, "bad_words_ids": [[35]]}
+    yield "files", "bart", IDS | {"max_new_tokens": 8}, old | forced, [], [None]
+    yield "files", "t5", T5_IDS | {"max_new_tokens": 8}, old, [], [None]
+    yield "files", "bart", None, old | forced, [], []
+    yield "files", "marian", None, old | {"bad_words_ids": [[PAD], [3]]}, [], []
+    yield "files", "bart", None, {"force_bos_token_to_be_generated": True, "max_length": 9}, [], []
+    yield "files", "bart", IDS | {"max_length": 9}, {"force_bos_token_to_be_generated": True}, [], [None]
+    yield "files", "bart", IDS | {"max_length": 9, "force_bos_token_to_be_generated": True}, {}, [], [{"forced_bos_token_id": 0}]
+    # What neither a class nor config.json says does not end a text.
+    yield "files", "t5", {"decoder_start_token_id": 0, "max_length": 11}, {}, [], [{"eos_token_id": 1}]
+    yield "files", "m2m_100", {"bos_token_id": 0, "max_length": 11}, {}, [], [{"decoder_start_token_id": 2}]
+
+    # Of the long lists many are likely at once: what goes on is found behind all of them.
+    several = [("bart", IDS, [2, 6]), ("bart", IDS, [62, 2, 23, 36, 50, 19, 58, 61, 13]), ("t5", T5_IDS, [56, 1, 36])]
+    several += [("m2m_100", IDS, [2, 11, 56]), ("m2m_100", IDS, [9, 10, 11, 4, 15, 56, 2, 52, 51])]
+    several += [("marian", MARIAN_IDS, [3, 0]), ("marian", MARIAN_IDS, [30, 45, 13, 3, 20, 22, 16, 0, 33])]
+    for case, ids, ends in several:
+        patience = {"early_stopping": "never", "length_penalty": 3.0} if len(ends) > 3 else {}
+        ids = ids | {"max_new_tokens": N_NEW} | patience
+        one = [{"eos_token_id": ids["eos_token_id"]}]
+        for n_beams in (1, 2, 3, 4):
+            yield "ends", case, ids | {"eos_token_id": ends, "num_beams": n_beams}, {}, [], one
+            # A beam finds several forced ends equally likely, and torch.topk takes any of what is equal.
+            last = {"forced_eos_token_id": ends if n_beams == 1 else ends[0], "max_new_tokens": 5}
+            least = {"min_length": 5}
+            yield "ends", case, ids | {"eos_token_id": ends, "num_beams": n_beams} | last | least, {}, [], [{"min_length": 0}]
+
+    begun = [("bart", IDS, 62), ("mbart", IDS, 56), ("m2m_100", IDS, 11), ("t5", T5_IDS, 40), ("marian", MARIAN_IDS, 33)]
+    for case, ids, often in begun:
+        rules = ids | {"forced_bos_token_id": 33, "forced_eos_token_id": ids["eos_token_id"], "no_repeat_ngram_size": 2, "min_length": 9}
+        stops = {"early_stopping": True, "num_beams": 3}
+        for more in ({}, WIDE, WIDE | stops, WIDE | {"early_stopping": "never", "length_penalty": 0.5}):
+            repeats = [{"no_repeat_ngram_size": 0}]
+            yield "prefix", case, rules | {"max_length": 12} | more, {}, BEGUN, repeats
+            yield "prefix", case, rules | {"max_length": 10, "no_repeat_ngram_size": 3} | more, {}, [often] * 3, repeats
+            yield "prefix", case, rules | {"max_new_tokens": 8, "min_new_tokens": 6} | more, {}, [often] * 2, repeats
+            # Half of all words may not come first, where the model writes first.
+            first = {"max_length": 11, "begin_suppress_tokens": list(range(4, 62, 2))}
+            yield "prefix", case, rules | first | more, {}, BEGUN, [{"begin_suppress_tokens": []}]
+
+
+@torch.no_grad()
+def search_by_files(folder, case, batch, settings, changes, prefix, seed=None):
+    """What is written for each sentence alone by a copy of the folder with these settings in its files."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / case["model_type"]
+        shutil.copytree(folder, copy)
+        (copy / "generation_config.json").unlink(missing_ok=True)
+        if settings is not None:
+            (copy / "generation_config.json").write_text(json.dumps(settings))
+        path = copy / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+        model = open_saved(copy, case)
+    tokens, scores = [], []
+    for source, mask in zip(batch["source"], batch["source_mask"], strict=True):
+        begun = {"decoder_input_ids": torch.tensor([[model.config.decoder_start_token_id, *prefix]])} if prefix else {}
+        out = model.generate(
+            input_ids=source[mask.bool()][None],
+            logits_processor=LogitsProcessorList([] if seed is None else [Noise(seed)]),
+            return_dict_in_generate=True,
+            output_scores=True,
+            **begun,
+        )
+        tokens.append(out.sequences[0, 1:].tolist())
+        scores += out.sequences_scores.tolist() if "sequences_scores" in out else []
+    return tokens, scores
+
+
+def make_searches():
+    cases, found = all_cases(), []
+    counts = {}
+    for about, name, settings, changes, prefix, others in file_searches():
+        case, golden = cases[name], load_file(FOLDER / name / "golden.safetensors")
+        mask = (torch.arange(golden["source"].shape[1]) < golden["source_lengths"][:, None]).long()
+        batch = {"source": golden["source"], "source_mask": mask}
+
+        def run(settings, seed=None):
+            return search_by_files(FOLDER / name, case, batch, settings, changes, prefix, seed)
+
+        tokens, scores = run(settings)
+        of_kind = counts.setdefault(about, [0, 0])
+        of_kind[0] += 1
+        if any(run(settings, seed)[0] != tokens for seed in range(3)):
+            continue  # near a tie
+        if any(run(None if other is None else settings | other)[0] == tokens for other in others):
+            continue  # shows nothing
+        of_kind[1] += 1
+        search = {"about": about, "case": name, "generation": settings, "config": changes, "prefix": prefix}
+        found.append(search | {"tokens": tokens, "scores": scores})
+    print(", ".join(f"{about}: {n_kept} searches of {n}" for about, (n, n_kept) in counts.items()))
+    write_list("searches.json", "searches", found)
+
+
+def write_list(file, name, entries):
+    lines = ",\n".join("    " + json.dumps(entry) for entry in entries)
+    (FOLDER / file).write_text(f'{{\n  "versions": {json.dumps(versions())},\n  "{name}": [\n{lines}\n  ]\n}}\n')
+
+
 # ---- self-checks
 
 
@@ -627,14 +761,17 @@ def make(folder, name, case, seed):
     settings = {"n_new": N_NEW, "n_beams": N_BEAMS, "decoder_start": model.config.decoder_start_token_id}
     settings |= {"pad": model.config.pad_token_id, "eos": model.config.eos_token_id}
     settings |= {"scaled_output": scaled.get(case["model_type"], False), "separate_output": case["separate_output"]}
-    versions = f"torch {torch.__version__}, transformers {transformers.__version__}, python {platform.python_version()}"
-    metadata = {"case": name, "seed": str(seed), "versions": versions, "settings": json.dumps(settings)}
+    metadata = {"case": name, "seed": str(seed), "versions": versions(), "settings": json.dumps(settings)}
     arrays = {key: np.ascontiguousarray(array.numpy()) for key, array in arrays.items()}
     content = safetensors_bytes(arrays, metadata)
     assert all(np.array_equal(array, arrays[key]) for key, array in load(content).items())
     (folder / "golden.safetensors").write_bytes(content)
     for kind, chosen in further.items():
         (folder / f"generation_config.{kind}.json").write_text(json.dumps(chosen, indent=2, sort_keys=True) + "\n")
+
+
+def versions():
+    return f"torch {torch.__version__}, transformers {transformers.__version__}, python {platform.python_version()}"
 
 
 def first_that_will_do(target, name, make, n_seeds=N_SEEDS):
@@ -665,8 +802,11 @@ def quietly():
 
 def main(names):
     quietly()
-    cases = all_cases()
-    for name in names or cases:
+    cases, others = all_cases(), {"searches": make_searches}
+    for name in names or [*cases, *others]:
+        if name in others:
+            others[name]()
+            continue
         n_seeds = first_that_will_do(FOLDER / name, name, lambda folder, seed: make(folder, name, cases[name], seed))
         sizes = {path.name: path.stat().st_size for path in sorted((FOLDER / name).iterdir())}
         assert max(sizes.values()) <= MAX_MODEL_BYTES

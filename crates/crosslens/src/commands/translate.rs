@@ -122,6 +122,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                     "warning: the model's files ask for {unheeded}; this is not followed here, other programs may write other words"
                 ));
             }
+            if model.model().generation().ends.is_empty() {
+                output::note(
+                    "warning: the model's files name no token that ends a text (`eos_token_id`): it is written until --max-tokens are reached",
+                );
+            }
             Some(decoding(arguments, model)?)
         }
         ImportedModel::Mapped(_) => {
@@ -285,7 +290,9 @@ fn decoding(arguments: &Arguments, model: &PretrainedModel) -> Result<Decoding, 
         return Err(Failure::usage("--length-penalty is not a finite number"));
     }
     how.rules.length_penalty = arguments.length_penalty.unwrap_or(how.rules.length_penalty);
-    how.rules.max_tokens = arguments.max_tokens.map_or(how.rules.max_tokens, Into::into);
+    if let Some(most) = arguments.max_tokens {
+        (how.rules.max_tokens, how.rules.prefix_counts) = (most.into(), false);
+    }
     how.n_best = arguments.n_best.into();
     if how.n_best > how.rules.n_beams {
         let message = format!("{} texts of {} beams were asked for", how.n_best, how.rules.n_beams);

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use super::common::{assert_alike, crosslens, explain, run, seen, succeed, train};
 use super::numbered::{T5, TOKENS, folder, tokenizer, words};
 use super::serve::Serving;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 fn snapshot(name: &str, folder: &Path, arguments: &[&str]) {
     insta::assert_snapshot!(name, seen(folder, arguments));
@@ -90,6 +90,49 @@ fn a_temperature_says_how_much_is_left_to_chance() {
         assert_eq!(run(folder, &["translate", "t5", "w5", "--sample", &option]).status.code(), code, "{option}");
     }
     assert_eq!(run(folder, &["translate", "t5", "w5", "--temperature", "0.5"]).status.code(), Some(2), "it is for --sample");
+}
+
+/// Adds settings to those of the model `t5`; null takes one out.
+fn set(folder: &Path, settings: &Value) {
+    let path = folder.join("t5/generation_config.json");
+    let text = std::fs::read_to_string(&path).expect("settings");
+    let mut all: Map<String, Value> = serde_json::from_str(&text).expect("JSON");
+    all.extend(settings.as_object().expect("settings").clone());
+    std::fs::write(path, Value::Object(all).to_string()).expect("settings");
+}
+
+/// Without a token that ends a text it is written until the length runs out, as in transformers, and this is said.
+#[test]
+fn a_text_without_an_end_is_told() {
+    let folder = folder();
+    let folder = folder.path();
+    let n_tokens = || {
+        let output = succeed(folder, &["translate", "t5", "w5 w6 w7", "--max-tokens", "30", "--json"]);
+        let text: Value = serde_json::from_str(&lines(&output).concat()).expect("JSON");
+        (text["tokens"].as_array().expect("tokens").len(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert!(n_tokens().1.is_empty());
+    set(folder, &json!({ "eos_token_id": null }));
+    let (n_tokens, told) = n_tokens();
+    assert!(n_tokens == 30 && told.contains("no token that ends a text (`eos_token_id`)"), "{n_tokens}, {told}");
+}
+
+/// `max_length` of the files counts what a text begins with, --max-tokens does not.
+#[test]
+fn a_prefix_counts_into_the_length_of_the_files() {
+    let folder = folder();
+    let folder = folder.path();
+    set(folder, &json!({ "max_length": 7, "min_new_tokens": 30 }));
+    let n_tokens = |more: &[&str]| {
+        let asked = ["translate", "t5", "w5 w6 w7", "--prefix", "w9 w8 w7", "--json"];
+        let text: Value = serde_json::from_str(&lines(&succeed(folder, &[&asked, more].concat())).concat()).expect("JSON");
+        text["tokens"].as_array().expect("tokens").len()
+    };
+    assert_eq!([n_tokens(&[]), n_tokens(&["--max-tokens", "6"])], [6, 9]);
+    set(folder, &json!({ "max_length": 4 }));
+    let seen = seen(folder, &["translate", "t5", "w5", "--prefix", "w9 w8 w7"]);
+    assert!(seen.starts_with("exit 1") && seen.contains("the beginning has 3 tokens; the model takes 2 at most"), "{seen}");
+    assert_eq!(n_tokens(&["--max-tokens", "6"]), 9);
 }
 
 /// A text's score is its log probability over its length to the power of the penalty: with 0 it is the log probability itself. Of at most
