@@ -8,6 +8,7 @@ use std::path::Path;
 use crosslens_analysis::Token;
 
 use crate::PretrainedError;
+use crate::decode::Drawing;
 use crate::fields::Fields;
 use crate::model::Model;
 use crate::speech::TimestampRule;
@@ -35,7 +36,7 @@ const UNHEEDED: [(&str, &[&str]); 10] = [
 ];
 
 /// Characters of a setting's value that are shown.
-const MOST_SHOWN: usize = 40;
+pub(crate) const MOST_SHOWN: usize = 40;
 
 /// When a beam search ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub struct Generation {
     pub prompts: Option<(Token, Token)>,
     /// Settings of the files that are not followed, as they stand there: other programs may write other words.
     pub unheeded: Vec<String>,
+    /// How tokens are drawn, where they are drawn.
+    pub drawing: Drawing,
     /// How timestamps are written; of models of speech, where they are asked for.
     pub timestamps: Option<TimestampRule>,
 }
@@ -170,6 +173,7 @@ impl Generation {
         Ok(Self {
             start,
             unheeded: unheeded(own, &UNHEEDED),
+            drawing: Drawing::read(own),
             ends,
             prompts,
             pad,
@@ -193,7 +197,7 @@ impl Generation {
 }
 
 /// The settings of a list that are not followed, as they stand in a file; each has the values that change nothing.
-fn unheeded(own: &Fields, settings: &[(&str, &[&str])]) -> Vec<String> {
+pub(crate) fn unheeded(own: &Fields, settings: &[(&str, &[&str])]) -> Vec<String> {
     let told = settings.iter().filter_map(|(field, idle)| {
         let value = own.get(field)?.to_string();
         let shown = |value: String| if value.len() > MOST_SHOWN { "…".to_owned() } else { value };

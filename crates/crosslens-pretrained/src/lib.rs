@@ -24,7 +24,7 @@ mod subject;
 pub mod text;
 mod weights;
 
-pub use decode::{Decoding, Sampling, Written};
+pub use decode::{Decoding, Drawing, Sampling, Written};
 pub use device::{Device, DeviceError, DeviceKind};
 pub use error::PretrainedError;
 pub use generation::{EarlyStopping, Generation};

@@ -1,6 +1,7 @@
 //! Writing: the likeliest token each time, several hypotheses side by side, or tokens drawn by their probability.
 
 mod beam;
+mod drawing;
 pub(crate) mod rules;
 mod sample;
 
@@ -13,6 +14,7 @@ use crate::model::{Encoded, Model};
 use crate::senses::Source;
 use crate::stack::Cache;
 
+pub use drawing::Drawing;
 pub use sample::Sampling;
 
 /// How to write.

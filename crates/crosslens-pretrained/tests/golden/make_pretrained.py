@@ -1,11 +1,12 @@
 """Golden values for the models of crosslens-pretrained, made by PyTorch and transformers.
 
-Run:     python make_pretrained.py [CASE | searches …]   (with the versions of requirements.txt; a few seconds each)
+Run:     python make_pretrained.py [CASE | searches | drawing …]   (with the versions of requirements.txt; a few seconds each)
 Writes:  CASE/config.json, model.safetensors (or shards with their index, or pytorch_model.bin, or shards of that)
          CASE/generation_config.json          not with pytorch_model.bin: old folders keep those settings in config.json
          CASE/generation_config.NAME.json     settings of the array NAME (forced, limited)
          CASE/golden.safetensors              what transformers computes from the folder as it lies there
          searches.json                        what it writes with other settings in the files of these folders
+         drawing.json                         from which tokens it draws
 
 Every model is tiny and random, and every parameter matters: matrices are drawn so that attention is far from uniform,
 norms lie around 1, biases are not 0. The program checks that leaving any parameter out moves a logit by more than 0.01
@@ -39,6 +40,10 @@ searches.json: `searches`, a list of
   generation, config                 generation_config.json, or null for none; what is changed in config.json
   prefix                             what is written already, without the start token
   tokens, scores                     by sentence, without the start token; scores of beams alone
+drawing.json: `draws`, a list of
+  logits                             null for one that is forbidden
+  temperature, top_k, top_p          settings that draw; top_k 0 for all
+  kept, probabilities                the tokens that are left, in their order, and how likely each is
 
 Where transformers 5.22 and published folders disagree, the folder is as published and wins:
 - The configurations of T5 force `tie_word_embeddings`, although T5 v1.1, mT5 and UMT5 have an output matrix of their own.
@@ -668,6 +673,38 @@ def make_searches():
     write_list("searches.json", "searches", found)
 
 
+# ---- what is drawn from
+
+
+def make_drawing():
+    random = np.random.default_rng(7)
+    halves = np.log([0.5, 0.25, 0.125, 0.125])
+    ties = np.log([0.1, 0.1, 0.3, 0.3, 0.2])
+    some = random.normal(0, 2, 64)
+    forbidden = np.where(random.random(64) < 0.5, -np.inf, some)
+    alike = random.integers(-2, 3, 16).astype(float)
+    settings = [
+        (halves, [(1, 0, 0.5), (1, 0, 0.75), (1, 0, 0.875), (1, 0, 0.76), (1, 0, 0.0), (1, 0, 1), (1, 2, 0.6), (1, 2, 0.7), (1, 3, 1)]),
+        (ties, [(1, 1, 1), (1, 2, 1), (1, 3, 1), (1, 4, 1), (1, 0, 0.29), (1, 0, 0.31), (1, 0, 0.95), (0.5, 4, 0.9)]),
+        (alike, [(1, 1, 1), (1, 5, 1), (1, 0, 0.5), (2.0, 9, 0.7)]),
+        (np.zeros(8), [(1, 1, 1), (1, 0, 0.5), (0.7, 3, 0.3)]),
+        (some, [(1, 50, 1), (0.7, 0, 0.9), (1.6, 20, 0.95), (1e-3, 0, 1), (50.0, 200, 0.5), (0.3, 5, 0.8), (1, 0, 0.01), (1, 64, 0.999)]),
+        (forbidden, [(1, 50, 1), (0.7, 0, 0.9), (1.6, 5, 0.95), (1, 1, 0.5)]),
+    ]
+    model, draws = AutoModelForSeq2SeqLM.from_pretrained(FOLDER / "bart"), []
+    for logits, ways in settings:
+        row = torch.tensor(logits, dtype=torch.float32)[None]
+        for temperature, top_k, top_p in ways:
+            how = generation({"do_sample": True, "temperature": float(temperature), "top_k": top_k, "top_p": float(top_p)})
+            left = model._get_logits_processor(how, input_ids_seq_length=1)(None, row).softmax(1)[0]
+            kept = left.nonzero()[:, 0].tolist()
+            draw = {"logits": [None if value == -np.inf else value for value in row[0].tolist()]}
+            draw |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+            draws.append(draw | {"kept": kept, "probabilities": left[kept].tolist()})
+    print(f"{len(draws)} draws")
+    write_list("drawing.json", "draws", draws)
+
+
 def write_list(file, name, entries):
     lines = ",\n".join("    " + json.dumps(entry) for entry in entries)
     (FOLDER / file).write_text(f'{{\n  "versions": {json.dumps(versions())},\n  "{name}": [\n{lines}\n  ]\n}}\n')
@@ -802,7 +839,7 @@ def quietly():
 
 def main(names):
     quietly()
-    cases, others = all_cases(), {"searches": make_searches}
+    cases, others = all_cases(), {"searches": make_searches, "drawing": make_drawing}
     for name in names or [*cases, *others]:
         if name in others:
             others[name]()

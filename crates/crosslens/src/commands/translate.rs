@@ -6,8 +6,8 @@ use crosslens_lab::analysis::explain::Options;
 use crosslens_lab::analysis::page::Page;
 use crosslens_lab::train::RunFolder;
 use crosslens_lab::{
-    Attention, Decoding, EarlyStopping, ImportedModel, ImportedOptions, ImportedSentences, PretrainedModel, PretrainedSubject, Sampling,
-    Shard, ShowOptions, Shown, Translation,
+    Attention, Decoding, EarlyStopping, ImportedModel, ImportedOptions, ImportedSentences, PretrainedModel, PretrainedModelError,
+    PretrainedSubject, Sampling, Shard, ShowOptions, Shown, Translation,
 };
 use serde_json::json;
 
@@ -47,15 +47,15 @@ pub(crate) struct Arguments {
     /// Draw tokens by their probability instead of taking the likeliest.
     #[arg(long, conflicts_with_all = ["beams", "n_best"])]
     pub(super) sample: bool,
-    /// With --sample: below 1 likelier tokens gain.
-    #[arg(long, value_name = "X", default_value_t = 1.0, requires = "sample")]
-    temperature: f32,
-    /// With --sample: draw from so many likeliest tokens; 0 for all.
-    #[arg(long, value_name = "K", default_value_t = 0, requires = "sample")]
-    top_k: usize,
-    /// With --sample: draw from the likeliest tokens that together reach this probability.
-    #[arg(long, value_name = "P", default_value_t = 1.0, requires = "sample")]
-    top_p: f32,
+    /// With --sample: below 1 likelier tokens gain. Default: what the model's files say, or 1.
+    #[arg(long, value_name = "X", requires = "sample")]
+    temperature: Option<f32>,
+    /// With --sample: draw from so many likeliest tokens; 0 for all. Default: what the model's files say, or 50 as in transformers.
+    #[arg(long, value_name = "K", requires = "sample")]
+    top_k: Option<usize>,
+    /// With --sample: draw from the likeliest tokens that together reach this probability. Default: what the model's files say, or 1.
+    #[arg(long, value_name = "P", requires = "sample")]
+    top_p: Option<f64>,
     /// With --sample: the same seed, the same text.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
     seed: u64,
@@ -113,20 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = ImportedModel::open_with(&arguments.model, &arguments.opening.choices(), Attention::Cross)?;
     let how = match &model {
         ImportedModel::Pretrained(model) => {
-            let unheeded =
-                model.model().generation().unheeded.iter().filter(|setting| !(arguments.sample && setting.starts_with("do_sample")));
-            let unheeded: Vec<&str> = unheeded.map(String::as_str).collect();
-            if !unheeded.is_empty() {
-                let unheeded = unheeded.join(", ");
-                output::note(&format!(
-                    "warning: the model's files ask for {unheeded}; this is not followed here, other programs may write other words"
-                ));
-            }
-            if model.model().generation().ends.is_empty() {
-                output::note(
-                    "warning: the model's files name no token that ends a text (`eos_token_id`): it is written until --max-tokens are reached",
-                );
-            }
+            warn(arguments, model);
             Some(decoding(arguments, model)?)
         }
         ImportedModel::Mapped(_) => {
@@ -276,6 +263,25 @@ fn refuse_search(arguments: &Arguments) -> Result<(), Failure> {
     Err(Failure::usage(message).hint("leave --beams, --n-best, --length-penalty, --sample and --prefix out"))
 }
 
+/// Says what of a model's files is not followed, and where a text has no end.
+fn warn(arguments: &Arguments, model: &PretrainedModel) {
+    let rules = model.model().generation();
+    let of_drawing = rules.drawing.unheeded.iter().filter(|_| arguments.sample);
+    let is_followed = |setting: &&String| arguments.sample && setting.starts_with("do_sample");
+    let unheeded: Vec<&str> = rules.unheeded.iter().filter(|setting| !is_followed(setting)).chain(of_drawing).map(String::as_str).collect();
+    if !unheeded.is_empty() {
+        let unheeded = unheeded.join(", ");
+        output::note(&format!(
+            "warning: the model's files ask for {unheeded}; this is not followed here, other programs may write other words"
+        ));
+    }
+    if rules.ends.is_empty() {
+        output::note(
+            "warning: the model's files name no token that ends a text (`eos_token_id`): it is written until --max-tokens are reached",
+        );
+    }
+}
+
 /// How a pretrained model is searched.
 fn decoding(arguments: &Arguments, model: &PretrainedModel) -> Result<Decoding, Failure> {
     if model.model().family() == "whisper" {
@@ -299,12 +305,19 @@ fn decoding(arguments: &Arguments, model: &PretrainedModel) -> Result<Decoding, 
         return Err(Failure::usage(message).hint(format!("--beams {}", how.n_best)));
     }
     if arguments.sample {
-        if !(arguments.temperature.is_finite() && arguments.temperature > 0.0 && arguments.top_p > 0.0) {
+        let Arguments { temperature, top_k, top_p, seed, .. } = *arguments;
+        if temperature.is_some_and(|heat| !(heat.is_finite() && heat > 0.0)) || top_p.is_some_and(|share| share.is_nan() || share <= 0.0) {
             return Err(Failure::usage("--temperature and --top-p are positive numbers"));
         }
         (how.rules.n_beams, how.rules.early_stopping) = (1, EarlyStopping::No);
-        let Arguments { temperature, top_k, top_p, seed, .. } = *arguments;
-        how.sampling = Some(Sampling { temperature, top_k, top_p, seed });
+        let own = &how.rules.drawing;
+        let refused = |error| Failure::from(PretrainedModelError::from(error));
+        how.sampling = Some(Sampling {
+            temperature: temperature.map_or_else(|| own.temperature(), Ok).map_err(refused)?,
+            top_k: top_k.map_or_else(|| own.top_k(), Ok).map_err(refused)?,
+            top_p: top_p.map_or_else(|| own.top_p(), Ok).map_err(refused)?,
+            seed,
+        });
     }
     if let Some(prefix) = &arguments.prefix {
         let mut tokens = model.target(prefix)?.ids;

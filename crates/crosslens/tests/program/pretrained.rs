@@ -101,6 +101,75 @@ fn set(folder: &Path, settings: &Value) {
     std::fs::write(path, Value::Object(all).to_string()).expect("settings");
 }
 
+/// The model's own settings of drawing count where none is asked for.
+#[test]
+fn a_model_draws_as_its_files_say() {
+    let folder = folder();
+    let folder = folder.path();
+    let greedy = translate(folder, &["w5 w6 w7", "--beams", "1"]);
+    let draw = |seed: &str, more: &[&str]| translate(folder, &[&["w5 w6 w7", "--sample", "--seed", seed], more].concat());
+    let is_certain = |more: &[&str]| ["1", "2", "3", "4"].iter().all(|seed| draw(seed, more) == greedy);
+    assert!(!is_certain(&[]));
+    for (settings, freed) in [
+        (json!({ "temperature": 1e-5, "top_k": null, "top_p": null }), ["--temperature", "100"]),
+        (json!({ "temperature": null, "top_k": 1, "top_p": null }), ["--top-k", "0"]),
+        (json!({ "temperature": null, "top_k": null, "top_p": 1e-5 }), ["--top-p", "1"]),
+    ] {
+        set(folder, &settings);
+        assert!(is_certain(&[]), "{settings}");
+        assert!(!is_certain(&freed), "{settings} with {freed:?}");
+    }
+    // From the 50 likeliest where nothing is said, as transformers draws; heat makes all tokens alike.
+    set(folder, &json!({ "temperature": 1e4, "top_k": null, "top_p": null }));
+    let drawn = |more: &[&str]| -> std::collections::BTreeSet<u64> {
+        let token = |seed: usize| {
+            let seed = seed.to_string();
+            let asked = ["translate", "t5", "w5 w6 w7", "--max-tokens", "1", "--sample", "--json", "--seed", &seed];
+            let text: Value = serde_json::from_str(&lines(&succeed(folder, &[&asked, more].concat())).concat()).expect("JSON");
+            text["tokens"][0].as_u64().expect("a token")
+        };
+        (0..60).map(token).collect()
+    };
+    let (usual, fifty, all) = (drawn(&[]), drawn(&["--top-k", "50"]), drawn(&["--top-k", "0"]));
+    assert_eq!(usual, fifty);
+    assert_ne!(usual, all);
+    assert_eq!(drawn(&["--top-k", "2"]).len(), 2);
+}
+
+/// Settings of drawing that make no sense are refused where tokens are drawn by them.
+#[test]
+fn a_model_does_not_draw_by_nonsense() {
+    let folder = folder();
+    let folder = folder.path();
+    for (field, value) in [("temperature", json!(0)), ("temperature", json!(1e300)), ("top_k", json!(-1)), ("top_p", json!("half"))] {
+        set(folder, &json!({ "temperature": null, "top_k": null, "top_p": null }));
+        set(folder, &json!({ field: value }));
+        let seen = seen(folder, &["translate", "t5", "w5", "--sample"]);
+        assert!(seen.starts_with("exit 1") && seen.contains("generation_config.json"), "{seen}");
+        assert!(seen.contains(&format!("field `{field}` is {value}; ")), "{seen}");
+        let flag = format!("--{}=1", field.replace('_', "-"));
+        succeed(folder, &["translate", "t5", "w5", "--sample", &flag]);
+        succeed(folder, &["translate", "t5", "w5"]);
+    }
+}
+
+/// What of the model's settings is not followed is told; of drawing only where something is drawn.
+#[test]
+fn settings_that_are_not_followed_are_said() {
+    let folder = folder();
+    let folder = folder.path();
+    let told = |more: &[&str]| {
+        let output = succeed(folder, &[&["translate", "t5", "w5", "--max-tokens", "4"], more].concat());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!([told(&[]), told(&["--sample"])], ["", ""]);
+    set(folder, &json!({ "do_sample": true, "temperature": 0.5, "min_p": 0.05, "typical_p": 1.0, "num_beams": 2 }));
+    let (plain, drawn) = (told(&[]), told(&["--sample"]));
+    assert!(plain.contains("do_sample: true; this is not followed") && !plain.contains("min_p"), "{plain}");
+    assert!(drawn.contains("num_beams: 2, min_p: 0.05; this is not followed") && !drawn.contains("do_sample"), "{drawn}");
+    assert_eq!(told(&["--sample"]).lines().count(), 1);
+}
+
 /// Without a token that ends a text it is written until the length runs out, as in transformers, and this is said.
 #[test]
 fn a_text_without_an_end_is_told() {
