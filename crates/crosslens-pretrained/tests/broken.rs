@@ -15,10 +15,12 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use allocation::largest_of;
+use allocation::{largest_of, most_held};
 
 /// What a broken folder may make the reader ask for at once: a buffer for reading, no more.
 const SMALL: usize = 4 << 20;
+/// What it may make the reader hold altogether: the folder's own numbers, which are few, and some such buffers.
+const FEW: usize = 16 << 20;
 /// A matrix of the T5.
 const MATRIX: &str = "encoder.block.1.layer.0.SelfAttention.q.weight";
 const WORDS: &str = "shared.weight";
@@ -73,6 +75,13 @@ impl Folder {
         self.write(file, Value::Object(object).to_string());
     }
 
+    /// Sets fields of a configuration within `config.json`.
+    fn set_in(&self, half: &str, fields: &Value) {
+        let mut config: Value = serde_json::from_slice(&self.bytes("config.json")).expect("a configuration");
+        config[half].as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        self.write("config.json", config.to_string());
+    }
+
     /// Changes the tensors of `model.safetensors`.
     fn change(&self, damage: impl FnOnce(&mut BTreeMap<String, Tensor>)) {
         let bytes = self.bytes("model.safetensors");
@@ -100,12 +109,13 @@ impl Folder {
     /// Opening fails with a message that has all these words in it.
     #[track_caller]
     fn refused(&self, words: &[&str]) {
-        let (result, largest) = largest_of(|| Model::open(self.0.path()));
+        let ((result, largest), most) = most_held(|| largest_of(|| Model::open(self.0.path())));
         let error = chain(&result.map(drop).expect_err("refused"));
         for word in [&self.0.path().to_string_lossy()[..]].iter().chain(words) {
             assert!(error.contains(word), "`{word}` is not in: {error}");
         }
         assert!(largest < SMALL, "{largest} bytes at once");
+        assert!(most < FEW, "{most} bytes altogether");
     }
 }
 
@@ -650,6 +660,61 @@ fn sizes_larger_than_the_file() {
         folder.set("config.json", &json!({ field: large }));
         folder.refused(&[]);
     }
+}
+
+/// A width that the table of words has and nothing else, times positions that are computed: 32 MB of them for 4 KB more in the file.
+#[test]
+fn computed_positions_of_a_width_that_one_tensor_claims() {
+    const WIDTH: usize = 1 << 10;
+    let fields = json!({ "d_model": WIDTH, "max_position_embeddings": 1 << 13, "vocab_size": 1 });
+    let words = |tensors: &mut BTreeMap<String, Tensor>, name: &str| drop(tensors.insert(name.into(), Tensor::zeros(&[1, WIDTH])));
+    for case in ["marian", "m2m_100"] {
+        let folder = Folder::of(case);
+        folder.set("config.json", &fields);
+        folder.change(|tensors| words(tensors, "model.shared.weight"));
+        folder.refused(&["self_attn.q_proj.weight", "[1024, 1024]"]);
+    }
+    let folder = Folder::of("vision/vit-trocr");
+    folder.set_in("decoder", &fields);
+    folder.set_in("decoder", &json!({ "use_learned_position_embeddings": false }));
+    folder.change(|tensors| words(tensors, "decoder.model.decoder.embed_tokens.weight"));
+    folder.refused(&["self_attn.q_proj.weight", "[1024, 1024]"]);
+}
+
+/// Each head keeps a bias for every distance, up to a largest one that only the configuration knows: 268 MB for each side of a T5 whose
+/// tensors have 4096 heads, of one number each, and 34 MB where only one tensor says that there are 512.
+#[test]
+fn biases_of_distances_times_heads() {
+    let bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight";
+    for (n_heads, is_whole, words) in [(1 << 12, true, "`relative_attention_max_distance`"), (1 << 9, false, "SelfAttention.q.weight")] {
+        let folder = Folder::of("t5");
+        folder.set("config.json", &json!({ "num_heads": n_heads, "d_kv": 1, "relative_attention_max_distance": 1 << 13 }));
+        folder.change(|tensors| {
+            tensors.insert(bias.into(), Tensor::zeros(&[8, n_heads]));
+            if is_whole {
+                for (part, shape) in [("q", [n_heads, 16]), ("k", [n_heads, 16]), ("v", [n_heads, 16]), ("o", [16, n_heads])] {
+                    tensors.insert(format!("encoder.block.0.layer.0.SelfAttention.{part}.weight"), Tensor::zeros(&shape));
+                }
+            }
+        });
+        folder.refused(&[words]);
+    }
+}
+
+/// Of umT5 each layer has its own.
+#[test]
+fn biases_of_distances_times_layers() {
+    let fields = json!({ "relative_attention_max_distance": 1 << 14, "num_layers": 1 << 10 });
+    refused_config("umt5", &fields, &["`relative_attention_max_distance`", "1026 layers"]);
+}
+
+/// BEiT may have no table of positions, so that nothing but the configuration says how many patches a picture has.
+#[test]
+fn patches_without_end() {
+    let folder = Folder::of("vision/beit-trocr");
+    let fields = json!({ "image_size": 1 << 20, "use_absolute_position_embeddings": false, "use_relative_position_bias": false });
+    folder.set_in("encoder", &fields);
+    folder.refused(&["config.json", "`image_size`", "patches; at most"]);
 }
 
 /// Positions that are computed rather than read.

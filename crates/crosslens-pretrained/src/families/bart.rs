@@ -139,13 +139,15 @@ fn stack(
 ) -> Result<Stack, PretrainedError> {
     let Shape { d, activation, .. } = *shape;
     let side = Side { name, kind, d, d_asked: d, activation, keys_have_bias: true, otherwise: [12, 16, 4096] };
+    // First: positions may be computed, as wide as the layers' weights show.
+    let layers = side.layers(weights, config)?;
     Ok(Stack {
         kind,
         reads: Reads::Words { table: words, scale: shape.word_scale },
         positions: Some(positions(weights, &side.name, config, shape)?),
         embedding_norm: side.norm(weights, shape.traits.norms_embedding, "layernorm_embedding")?,
         norm_place: shape.traits.norm_place,
-        layers: side.layers(weights, config)?,
+        layers,
         ending: side.norm(weights, shape.traits.norms_end, "layer_norm")?.map(Ending::Norm).into_iter().collect(),
     })
 }
@@ -157,7 +159,7 @@ fn positions(weights: &mut Weights, name: &str, config: &Fields, shape: &Shape) 
         Places::Learned => Positions::learned(weights, &tensor, n, FIRST_POSITION, d),
         Places::Sinusoids if weights.has(&tensor) => Positions::learned(weights, &tensor, n, 0, d),
         Places::Sinusoids => {
-            fairseq::few_enough(config, n)?;
+            fairseq::few_enough(config, n, d)?;
             Ok(Positions::sinusoids(n, d))
         }
         Places::FairseqSinusoids => {

@@ -15,6 +15,8 @@ const EPSILON: f32 = 1e-5;
 pub(super) const FIRST_POSITION: usize = 2;
 /// Most positions that are computed: unlike learned ones, no tensor bounds them.
 const MOST_POSITIONS: usize = 1 << 14;
+/// Most numbers of computed positions, 64 MB: as many positions of 1024 numbers, where published models have a quarter of that.
+const MOST_NUMBERS: usize = 1 << 24;
 /// The padding token where a configuration does not name one.
 const PADDING: Token = 1;
 
@@ -85,19 +87,39 @@ impl Side {
     }
 }
 
-/// Refuses more positions than anybody computes.
-pub(super) fn few_enough(config: &Fields, n: usize) -> Result<(), PretrainedError> {
-    if n > MOST_POSITIONS {
-        return Err(config.wrong("max_position_embeddings", format!("is {n}; at most {MOST_POSITIONS} is allowed")));
+/// Refuses more positions of `d` numbers than anybody computes.
+pub(super) fn few_enough(config: &Fields, n: usize, d: usize) -> Result<(), PretrainedError> {
+    let most = MOST_POSITIONS.min(MOST_NUMBERS / d);
+    if n > most {
+        let what = format!("is {n}; at most {most} is allowed where positions of d_model = {d} numbers are computed");
+        return Err(config.wrong("max_position_embeddings", what));
     }
     Ok(())
 }
 
 /// Positions computed as fairseq does, counted from the padding token's number.
 pub(super) fn sinusoids(config: &Fields, n: usize, d: usize) -> Result<Positions, PretrainedError> {
-    few_enough(config, n)?;
+    few_enough(config, n, d)?;
     if d < 4 {
         return Err(config.wrong("d_model", format!("is {d}; computed positions need 4")));
     }
     Ok(Positions::fairseq_sinusoids(n, d, config.tokens("pad_token_id")?.first().copied().unwrap_or(PADDING)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Of 1024 numbers or fewer there may be 16384, of 4096 a quarter of them.
+    #[test]
+    fn the_wider_positions_are_the_fewer_are_computed() {
+        let config = Fields::none(Path::new("config.json"));
+        let is_allowed = |n, d| few_enough(&config, n, d).is_ok();
+        assert!(is_allowed(1 << 14, 1) && is_allowed(1 << 14, 1 << 10) && is_allowed(1 << 12, 1 << 12));
+        assert!(!is_allowed((1 << 14) + 1, 1) && !is_allowed((1 << 12) + 1, 1 << 12) && !is_allowed(1, 1 << 25));
+        let error = few_enough(&config, 1 << 14, 1 << 12).expect_err("too many").to_string();
+        assert!(error.contains("`max_position_embeddings` is 16384; at most 4096 is allowed"), "{error}");
+    }
 }

@@ -16,6 +16,8 @@ use crate::weights::Weights;
 
 /// Largest distance that has a bias of its own: each head keeps one for every distance up to it.
 const MOST_DISTANCE: usize = 1 << 14;
+/// Most biases of a model, of every distance, head and layer that has its own: 64 MB, where the largest of Google's have a twentieth.
+const MOST_BIASES: usize = 1 << 24;
 
 /// The numbers of a configuration, with the defaults of those who write it.
 struct Shape {
@@ -64,6 +66,7 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     let n_words = size("vocab_size", if family == Family::T5 { 32128 } else { 250_112 })?;
     let n_encoder = size("num_layers", if family == Family::T5 { 6 } else { 8 })?;
     let n_decoder = size("num_decoder_layers", n_encoder)?;
+    few_enough(config, &shape, if shape.own_biases { n_encoder + n_decoder } else { 2 })?;
 
     let [of_encoder, of_decoder] = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"];
     let shared = weights.first_of(&["shared.weight", of_encoder, of_decoder]);
@@ -87,6 +90,16 @@ pub(super) fn build(folder: &Path, family: Family, config: &Fields, mut weights:
     Ok(Model { folder: folder.to_owned(), family, encoder, decoder, readout, generation, weights })
 }
 
+/// Refuses more biases of distances than anybody computes: tensors show how many heads there are, but no distance.
+fn few_enough(config: &Fields, shape: &Shape, n_layers: usize) -> Result<(), PretrainedError> {
+    let Shape { n_heads, max_distance, .. } = *shape;
+    if n_heads.saturating_mul(n_layers).saturating_mul(2 * max_distance) <= MOST_BIASES {
+        return Ok(());
+    }
+    let what = format!("is {max_distance}; times 2, {n_heads} heads and {n_layers} layers with biases at most {MOST_BIASES} is allowed");
+    Err(config.wrong("relative_attention_max_distance", what))
+}
+
 fn stack(weights: &mut Weights, side: &str, n_layers: usize, shape: &Shape, words: Arc<Table>) -> Result<Stack, PretrainedError> {
     let is_decoder = side == "decoder";
     let mut first_bias: Option<Arc<Vec<PositionBias>>> = None;
@@ -95,6 +108,12 @@ fn stack(weights: &mut Weights, side: &str, n_layers: usize, shape: &Shape, word
     for number in 0..n_layers {
         let layer = format!("{side}.block.{number}.layer");
         let name = format!("{layer}.0.SelfAttention.relative_attention_bias.weight");
+        let visible = if is_decoder { Visible::Causal } else { Visible::All };
+        let part = |weights: &mut Weights, part: usize| {
+            Norm::root_mean_square(weights, &format!("{layer}.{part}.layer_norm"), shape.d, shape.epsilon)
+        };
+        let own = attention(weights, &format!("{layer}.0.SelfAttention"), shape, visible)?;
+        // After the weights, which show that there are so many heads.
         let bias = match &first_bias {
             Some(bias) if !shape.own_biases => bias.clone(),
             _ => {
@@ -103,14 +122,9 @@ fn stack(weights: &mut Weights, side: &str, n_layers: usize, shape: &Shape, word
             }
         };
         first_bias.get_or_insert_with(|| bias.clone());
-        let visible = if is_decoder { Visible::Causal } else { Visible::All };
-        let part = |weights: &mut Weights, part: usize| {
-            Norm::root_mean_square(weights, &format!("{layer}.{part}.layer_norm"), shape.d, shape.epsilon)
-        };
-        let own = attention(weights, &format!("{layer}.0.SelfAttention"), shape, visible, Some(bias))?;
-        let own = (part(weights, 0)?, own);
+        let own = (part(weights, 0)?, Attention { bias: Some(bias), ..own });
         let cross = if is_decoder {
-            let cross = attention(weights, &format!("{layer}.1.EncDecAttention"), shape, Visible::All, None)?;
+            let cross = attention(weights, &format!("{layer}.1.EncDecAttention"), shape, Visible::All)?;
             Some((part(weights, 1)?, cross))
         } else {
             None
@@ -130,18 +144,12 @@ fn stack(weights: &mut Weights, side: &str, n_layers: usize, shape: &Shape, word
     })
 }
 
-fn attention(
-    weights: &mut Weights,
-    name: &str,
-    shape: &Shape,
-    visible: Visible,
-    bias: Option<Arc<Vec<PositionBias>>>,
-) -> Result<Attention, PretrainedError> {
+fn attention(weights: &mut Weights, name: &str, shape: &Shape, visible: Visible) -> Result<Attention, PretrainedError> {
     let width = shape.n_heads * shape.d_head;
     let mut inward = |part: &str| Linear::read(weights, &format!("{name}.{part}"), shape.d, width, false);
     let (query, key, value) = (inward("q")?, inward("k")?, inward("v")?);
     let output = Linear::read(weights, &format!("{name}.o"), width, shape.d, false)?;
-    Ok(Attention { query, key, value, output, n_heads: shape.n_heads, scale: 1.0, visible, bias })
+    Ok(Attention { query, key, value, output, n_heads: shape.n_heads, scale: 1.0, visible, bias: None })
 }
 
 fn feed_forward(weights: &mut Weights, name: &str, shape: &Shape) -> Result<FeedForward, PretrainedError> {

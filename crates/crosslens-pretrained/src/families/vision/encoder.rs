@@ -12,6 +12,9 @@ use crate::senses::{Frame, Sight};
 use crate::stack::{Ending, FeedForward, Layer, NormPlace, Reads, Stack};
 use crate::weights::Weights;
 
+/// Most patches of a picture, as many as a sound may have steps: attention takes their square, and no tensor need show how many there are.
+const MOST_PATCHES: usize = 1 << 14;
+
 /// The encoders that share their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -40,6 +43,9 @@ pub(super) fn frame(config: &Fields, picture: usize) -> Result<Frame, Pretrained
     };
     match frame.cut() {
         [0, _] | [_, 0] => Err(config.wrong("patch_size", format!("is larger than a picture: {:?} of {:?}", frame.patch, frame.picture))),
+        [rows, columns] if rows * columns > MOST_PATCHES => {
+            Err(config.wrong("image_size", format!("gives {rows} rows of {columns} patches; at most {MOST_PATCHES} together are allowed")))
+        }
         _ => Ok(frame),
     }
 }

@@ -28,10 +28,11 @@ pub(super) fn read(weights: &mut Weights, side: &str, config: &Fields, d_asked: 
     };
 
     let table = Arc::new(weights.table(&format!("{}.embed_tokens.weight", decoder.name), n_words, d)?);
+    // Before positions, which may be computed, as wide as the layers' weights show.
+    let layers = decoder.layers(weights, config)?;
     let positions = positions(weights, &decoder.name, config, d)?;
     let has_norm = config.flag("layernorm_embedding", true)?;
     let embedding_norm = decoder.norm(weights, has_norm, "layernorm_embedding")?;
-    let layers = decoder.layers(weights, config)?;
     let out = readout(weights, &format!("{side}.output_projection.weight"), config, table.clone())?;
     let stack = Stack {
         kind: SiteKind::DecoderSelf,
