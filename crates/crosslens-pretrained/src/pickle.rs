@@ -3,7 +3,8 @@
 //!
 //! A pickle is a program. Of its instructions only those are followed that put a dictionary of tensors together, and what it would call is
 //! noted, never called. Every object has one place in a list, so that a pickle that names an object a thousand times, or puts one into the
-//! other a million deep, costs no more than its bytes.
+//! other a million deep, costs no more than its bytes. What is copied out of it for each tensor, a name and a shape, is short, and what the
+//! tensors hold together is bounded by the file: they may share numbers, as a model's words do, but not over and over.
 
 mod archive;
 mod legacy;
@@ -20,6 +21,13 @@ use legacy::Legacy;
 /// Longest pickle that is read: one of two thousand tensors has a third of a million bytes.
 const MAX_PICKLE_BYTES: u64 = 4 << 20;
 
+/// Longest name of a tensor or a storage that is read: those of published models have a tenth of it.
+const MAX_NAME_BYTES: usize = 1024;
+/// Most dimensions of a tensor that is read: the patches of pictures have four, nothing in a checkpoint more than five. PyTorch allows 64.
+const MAX_DIMENSIONS: usize = 8;
+/// How many times the file's size all tensors may have together: one table of words may have four names, and be most of the file.
+const MAX_SHARED: u64 = 8;
+
 /// A tensor in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pickled {
@@ -27,6 +35,12 @@ pub(crate) struct Pickled {
     pub(crate) dtype: Dtype,
     /// Where in the file its numbers begin, row by row.
     pub(crate) first: u64,
+}
+
+impl Pickled {
+    fn n_bytes(&self) -> u64 {
+        self.shape.iter().product::<usize>() as u64 * (self.dtype.bitsize() / 8) as u64
+    }
 }
 
 /// Why a file is not read: what is wrong with it.
@@ -49,18 +63,35 @@ type Place = (u64, u64);
 
 /// Finds the tensors of a file by name.
 pub(crate) fn tensors(file: &File) -> Result<BTreeMap<String, Pickled>, PickleError> {
-    if Legacy::is_in(file)? {
+    let tensors = if Legacy::is_in(file)? {
         let legacy = Legacy::open(file)?;
-        return placed(&Machine::run(legacy.pickle())?.0, |storage| legacy.place(storage));
+        placed(&Machine::run(legacy.pickle())?.0, |storage| legacy.place(storage))?
+    } else {
+        let archive = Archive::open(file)?;
+        placed(&Machine::run(&archive.pickle()?)?.0, |storage| archive.place(&format!("data/{storage}")))?
+    };
+    let length = file.metadata().map_err(|error| format!("it cannot be unpickled: {error}"))?.len();
+    let together = tensors.values().fold(0u64, |together, tensor| together.saturating_add(tensor.n_bytes()));
+    if together > length.saturating_mul(MAX_SHARED) {
+        let what = format!("its tensors have {together} bytes together, more than {MAX_SHARED} times what the file has");
+        return Err(format!("{what}: too many share their numbers; save it with a copy for each").into());
     }
-    let archive = Archive::open(file)?;
-    placed(&Machine::run(&archive.pickle()?)?.0, |storage| archive.place(&format!("data/{storage}")))
+    Ok(tensors)
 }
 
 /// The tensors that a pickle made, and where they are by where their storages are.
 fn placed(machine: &Machine<'_>, storage: impl Fn(&str) -> Option<Place>) -> Result<BTreeMap<String, Pickled>, PickleError> {
     let tensors = machine.tensors()?.into_iter();
     tensors.map(|(name, tensor)| Ok((name.to_owned(), tensor.placed(name, storage(tensor.storage))?))).collect()
+}
+
+/// A name that is not too long to be copied.
+fn short(name: &str) -> Result<&str, PickleError> {
+    let n_bytes = name.len();
+    if n_bytes > MAX_NAME_BYTES {
+        return Err(format!("it has a name of {n_bytes} bytes for a tensor or its storage; at most {MAX_NAME_BYTES} are read").into());
+    }
+    Ok(name)
 }
 
 /// At most so many bytes from a place on.
@@ -365,16 +396,18 @@ impl<'p> Machine<'p> {
         Ok(())
     }
 
-    /// The tensors of the dictionary that was made; what else is in it is left out.
-    fn tensors(&self) -> Result<Vec<(&'p str, Tensor<'p>)>, PickleError> {
+    /// The tensors of the dictionary that was made; what else is in it is left out. Of one name the last counts.
+    fn tensors(&self) -> Result<BTreeMap<&'p str, Tensor<'p>>, PickleError> {
         let Object::Dict(entries) = self.made()? else {
             return Err("its pickle makes no dictionary of tensors".to_owned().into());
         };
-        let mut tensors = Vec::new();
+        let mut tensors = BTreeMap::new();
         for &(name, value) in entries {
             let (Object::Text(name), Some(arguments)) = (&self.objects[name], self.rebuilt(value)) else { continue };
-            let tensor = self.tensor(arguments).ok_or_else(|| format!("tensor `{name}` is not described as PyTorch describes one"))?;
-            tensors.push((*name, tensor));
+            let name = short(name)?;
+            let tensor = self.tensor(name, arguments)?;
+            let tensor = tensor.ok_or_else(|| format!("tensor `{name}` is not described as PyTorch describes one"))?;
+            tensors.insert(name, tensor);
         }
         Ok(tensors)
     }
@@ -393,15 +426,26 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// `(storage, offset, shape, strides, …)`; a storage is `("storage", class, key, device, numbers)`.
-    fn tensor(&self, arguments: Id) -> Option<Tensor<'p>> {
-        let &[storage, offset, shape, strides, ..] = self.items(arguments)? else { return None };
-        let Object::Outside(storage) = self.objects[storage] else { return None };
-        let &[_, class, key, ..] = self.items(storage)? else { return None };
-        let (Object::Global(_, kind), Object::Text(storage)) = (&self.objects[class], &self.objects[key]) else { return None };
-        let sizes = |list: Id| self.items(list)?.iter().map(|&size| usize::try_from(self.int(size)?).ok()).collect::<Option<Vec<_>>>();
-        let offset = u64::try_from(self.int(offset)?).ok()?;
-        Some(Tensor { storage, kind, offset, shape: sizes(shape)?, strides: sizes(strides)? })
+    /// `(storage, offset, shape, strides, …)`; a storage is `("storage", class, key, device, numbers)`. Nothing where it is not so.
+    fn tensor(&self, name: &str, arguments: Id) -> Result<Option<Tensor<'p>>, PickleError> {
+        let Some(&[storage, offset, shape, strides, ..]) = self.items(arguments) else { return Ok(None) };
+        for list in [shape, strides] {
+            let n = self.items(list).map_or(0, <[Id]>::len);
+            if n > MAX_DIMENSIONS {
+                return Err(format!("tensor `{name}` has {n} dimensions; at most {MAX_DIMENSIONS} are read").into());
+            }
+        }
+        let described = || {
+            let Object::Outside(storage) = self.objects[storage] else { return None };
+            let &[_, class, key, ..] = self.items(storage)? else { return None };
+            let (Object::Global(_, kind), Object::Text(storage)) = (&self.objects[class], &self.objects[key]) else { return None };
+            let sizes = |list: Id| self.items(list)?.iter().map(|&size| usize::try_from(self.int(size)?).ok()).collect::<Option<Vec<_>>>();
+            let offset = u64::try_from(self.int(offset)?).ok()?;
+            Some(Tensor { storage, kind, offset, shape: sizes(shape)?, strides: sizes(strides)? })
+        };
+        let tensor = described();
+        tensor.as_ref().map_or(Ok(""), |tensor| short(tensor.storage))?;
+        Ok(tensor)
     }
 
     /// What was made at last.
@@ -536,6 +580,24 @@ mod tests {
         refused(&dictionary("w", &tensor(-1, &[1], &[1])), "not described");
         refused(&dictionary("w", &tensor(0, &[-1], &[1])), "not described");
         refused(&dictionary("w", &tensor(0, &[2, 3], &[1, 2])), "save it contiguous");
+    }
+
+    /// PyTorch would write 64 dimensions; nobody's weights have nine.
+    #[test]
+    fn more_dimensions_than_weights_have_are_refused() {
+        read(&dictionary("w", &tensor(0, &[6, 1, 1, 1, 1, 1, 1, 1], &[1; 8]))).expect("eight");
+        refused(&dictionary("w", &tensor(0, &[6, 1, 1, 1, 1, 1, 1, 1, 1], &[1; 9])), "tensor `w` has 9 dimensions; at most 8 are read");
+        refused(&dictionary("w", &tensor(0, &[6], &[1; 9])), "tensor `w` has 9 dimensions");
+    }
+
+    #[test]
+    fn long_names_are_refused() {
+        let whole = tensor(0, &[6], &[1]);
+        read(&dictionary(&"n".repeat(MAX_NAME_BYTES), &whole)).expect("a long name, but not too long");
+        refused(&dictionary(&"n".repeat(MAX_NAME_BYTES + 1), &whole), "a name of 1025 bytes");
+        let place = whole.windows(6).position(|window| window == b"X\x01\0\0\x000").expect("the storage's name");
+        let long = [&whole[..place], &text(&"0".repeat(MAX_NAME_BYTES + 1)), &whole[place + 6..]].concat();
+        refused(&dictionary("w", &long), "a name of 1025 bytes");
     }
 
     #[test]

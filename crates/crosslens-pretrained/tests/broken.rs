@@ -528,6 +528,77 @@ fn shards_of_pickles_that_are_not_there_or_doubled() {
     folder.refused(&[index, "weight_map", "in the same folder"]);
 }
 
+/// A dictionary of a `pytorch_model.bin` that says little again and again.
+mod pickled {
+    use std::io::Write as _;
+
+    pub(super) fn text(text: &str) -> Vec<u8> {
+        [b"X".as_slice(), &(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
+    }
+
+    /// What is made, and kept under a number.
+    pub(super) fn kept(made: &[u8], number: u8) -> Vec<u8> {
+        [made, b"q", &[number]].concat()
+    }
+
+    /// A tensor of single precision in the storage `0`, of a shape and with the strides of another.
+    pub(super) fn tensor(shape: &[u8], strides: &[u8]) -> Vec<u8> {
+        let storage = [b"(".as_slice(), &text("storage"), b"ctorch\nFloatStorage\n", &text("0"), &text("cpu"), b"K\x01NtQ"].concat();
+        [b"ctorch._utils\n_rebuild_tensor_v2\n(".as_slice(), &storage, b"K\x00", shape, strides, b"\x89tR"].concat()
+    }
+
+    /// A dictionary of these entries, after something that is made and not put into it.
+    pub(super) fn dictionary(before: &[u8], entries: &[u8]) -> Vec<u8> {
+        [b"\x80\x02".as_slice(), before, b"}(", entries, b"u."].concat()
+    }
+
+    /// An archive of that dictionary and a storage of so many numbers.
+    pub(super) fn archive(pickle: &[u8], n_numbers: usize) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        for (name, bytes) in [("archive/data.pkl", pickle), ("archive/data/0", &vec![0; 4 * n_numbers])] {
+            zip.start_file(name, stored).expect("an entry");
+            zip.write_all(bytes).expect("written");
+        }
+        zip.finish().expect("an archive").into_inner()
+    }
+}
+
+/// One shape of 20,000 sizes for every of 2,000 tensors: 60 KB that would become 640 MB.
+#[test]
+fn shape_of_a_pickle_that_many_tensors_share() {
+    let folder = Folder::of("marian-bin");
+    let ones = [b"(".as_slice(), &b"K\x01".repeat(20_000), b"t"].concat();
+    let shared = pickled::kept(&pickled::tensor(&pickled::kept(&ones, 0), b"h\x00"), 1);
+    let entries: Vec<u8> = (0..2_000).flat_map(|number| [pickled::text(&number.to_string()), b"h\x01".to_vec()].concat()).collect();
+    folder.write("pytorch_model.bin", pickled::archive(&pickled::dictionary(&shared, &entries), 1));
+    folder.refused(&["pytorch_model.bin", "tensor `0`", "20000 dimensions", "at most 8"]);
+}
+
+/// One name of 128 KB for every of 2,000 entries: copies of it would take 256 MB.
+#[test]
+fn name_of_a_pickle_that_many_tensors_share() {
+    let folder = Folder::of("marian-bin");
+    let tensor = pickled::kept(&pickled::tensor(b"K\x01\x85", b"K\x01\x85"), 1);
+    let before = [pickled::kept(&pickled::text(&"n".repeat(1 << 17)), 0), tensor].concat();
+    folder.write("pytorch_model.bin", pickled::archive(&pickled::dictionary(&before, &b"h\x00h\x01".repeat(2_000)), 1));
+    folder.refused(&["pytorch_model.bin", "a name of 131072 bytes", "at most 1024"]);
+}
+
+/// The same entry forty thousand times is one tensor; more tensors than the file has numbers for are refused, though each lies within it.
+#[test]
+fn numbers_of_a_pickle_that_many_tensors_share() {
+    let folder = Folder::of("marian-bin");
+    let tensor = pickled::kept(&pickled::tensor(b"(M\x00\x40t", b"K\x01\x85"), 1);
+    let named = pickled::kept(&pickled::text("n"), 0);
+    let again = pickled::dictionary(&[&named[..], &tensor].concat(), &b"h\x00h\x01".repeat(40_000));
+    folder.write("pytorch_model.bin", pickled::archive(&again, 1 << 14));
+    folder.refused(&["has no tensor"]);
+    let entries: Vec<u8> = (0..20).flat_map(|number| [pickled::text(&number.to_string()), b"h\x01".to_vec()].concat()).collect();
+    folder.write("pytorch_model.bin", pickled::archive(&pickled::dictionary(&tensor, &entries), 1 << 14));
+    folder.refused(&["pytorch_model.bin", "its tensors have 1310720 bytes together", "8 times"]);
+}
+
 /// Every part of the file is hit in turn. Where only numbers change, the model opens.
 #[test]
 fn pickle_with_one_bit_changed_never_panics() {

@@ -11,10 +11,8 @@ use super::{MAX_PICKLE_BYTES, PickleError, Place, read_at};
 /// The archive: where the bytes of each entry lie.
 pub(super) struct Archive<'f> {
     file: &'f File,
-    /// Entries that are stored as they are.
+    /// Entries that are stored as they are, by their names in the folder that `data.pkl` is in.
     entries: HashMap<String, Place>,
-    /// What comes before `data.pkl`.
-    root: String,
 }
 
 impl<'f> Archive<'f> {
@@ -37,7 +35,9 @@ impl<'f> Archive<'f> {
         }
         let root = entries.keys().filter_map(|name| name.strip_suffix("data.pkl")).min();
         let root = root.ok_or_else(|| "it cannot be unpickled: there is no data.pkl in it".to_owned())?.to_owned();
-        Ok(Self { file, entries, root })
+        // Once for all: tensors look for their storages under short names, however long the folder's is.
+        let in_folder = |(name, place): (String, Place)| Some((name.strip_prefix(&root)?.to_owned(), place));
+        Ok(Self { file, entries: entries.into_iter().filter_map(in_folder).collect() })
     }
 
     fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, PickleError> {
@@ -50,7 +50,7 @@ impl<'f> Archive<'f> {
 
     /// Where an entry lies.
     pub(super) fn place(&self, name: &str) -> Option<Place> {
-        self.entries.get(&format!("{}{name}", self.root)).copied()
+        self.entries.get(name).copied()
     }
 
     pub(super) fn pickle(&self) -> Result<Vec<u8>, PickleError> {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 
-use super::{MAX_PICKLE_BYTES, Machine, Object, PickleError, Place, dtype, other_numbers, read_at};
+use super::{MAX_PICKLE_BYTES, Machine, Object, PickleError, Place, dtype, other_numbers, read_at, short};
 
 /// What a file begins with: the magic number 0x1950a86a20f9469cfc6c, pickled.
 const MAGIC: [u8; 15] = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, b'.'];
@@ -43,14 +43,16 @@ impl Legacy {
         let mut at = place as u64;
         for storage in names(&order)? {
             let cannot = |what: String| PickleError::Damaged(format!("it cannot be unpickled: storage `{storage}` {what}"));
-            let &(n_numbers, width) = named.get(storage).ok_or_else(|| cannot("belongs to no tensor".into()))?;
+            let &(n_numbers, width) = named.get(short(storage)?).ok_or_else(|| cannot("belongs to no tensor".into()))?;
             let count = read_at(file, at, 8)?.try_into().map(u64::from_le_bytes).map_err(|_| cannot("is not there: truncated?".into()))?;
             if count != n_numbers {
                 return Err(cannot(format!("has {count} numbers where {n_numbers} are announced")));
             }
             let end = count.checked_mul(width).and_then(|size| size.checked_add(at + 8)).filter(|&end| end <= length);
             let end = end.ok_or_else(|| cannot(format!("claims {count} numbers, more than the file has: truncated?")))?;
-            storages.insert(storage.to_owned(), (at + 8, end - at - 8));
+            if storages.insert(storage.to_owned(), (at + 8, end - at - 8)).is_some() {
+                return Err(cannot("is listed twice".into()));
+            }
             at = end;
         }
         if at != length {
@@ -107,6 +109,7 @@ fn named<'p>(dictionary: &Machine<'p>) -> Result<HashMap<&'p str, (u64, u64)>, P
     for storage in dictionary.outside() {
         let (kind, name, n_numbers) = described(dictionary, storage)
             .ok_or_else(|| "it cannot be unpickled: a storage is not described as PyTorch describes one".to_owned())?;
+        let name = short(name)?;
         let dtype = dtype(kind).ok_or_else(|| other_numbers(name, kind))?;
         let storage = (n_numbers, (dtype.bitsize() / 8) as u64);
         if named.insert(name, storage).is_some_and(|other| other != storage) {
@@ -231,6 +234,14 @@ mod tests {
         Written { listed: vec!["10", "20"], ..Written::default() }.refused("storage `10` has 2 numbers where 6 are announced");
         Written { listed: vec!["20", "z"], ..Written::default() }.refused("storage `z` belongs to no tensor");
         Written { listed: vec!["20"], ..Written::default() }.refused("where its storages end at");
+    }
+
+    /// A name of a megabyte that a million storages have would be hashed for each.
+    #[test]
+    fn long_names_and_names_listed_twice_are_refused() {
+        let long: &'static str = "z".repeat(1025).leak();
+        Written { listed: vec!["20", long], ..Written::default() }.refused("a name of 1025 bytes");
+        Written { listed: vec!["20", "20"], counts: [2, 2], ..Written::default() }.refused("storage `20` is listed twice");
     }
 
     #[test]
