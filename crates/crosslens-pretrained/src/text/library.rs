@@ -1,10 +1,12 @@
 //! `tokenizer.json`, opened by the `tokenizers` library, which wrote it.
+//!
+//! The library trusts its files. What would make it run out of memory is looked at before; where it panics all the same, that is an error of
+//! the file.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::Tokenizer;
@@ -12,8 +14,8 @@ use tokenizers::Tokenizer;
 use super::error::TokenizerError;
 use super::files;
 use super::languages::{Kind, Languages};
-use super::sentencepiece::CharacterMap;
 use super::settings::Settings;
+use super::steps::Steps;
 use super::words::{WordCounter, Words};
 use super::{Encoded, byte_level, word_pieces};
 
@@ -35,7 +37,30 @@ struct Parts {
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
+    pre_tokenizer: Value,
+    #[serde(default)]
+    post_processor: Value,
+    #[serde(default)]
     decoder: Value,
+}
+
+/// What is looked at of a model whose pieces say that they go on.
+#[derive(Deserialize)]
+struct WithPrefix {
+    #[serde(default)]
+    continuing_subword_prefix: Option<String>,
+}
+
+/// The merges of byte-pair encoding, `["a", "b"]` or in older files `"a b"`.
+#[derive(Deserialize)]
+struct WithMerges {
+    #[serde(default)]
+    merges: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Of<T> {
+    model: T,
 }
 
 impl Library {
@@ -61,13 +86,19 @@ impl Library {
     /// Reads what `tokenizer.json` holds; `path` is the file to name in errors.
     fn read(path: PathBuf, bytes: &[u8]) -> Result<Self, TokenizerError> {
         let parts: Parts = serde_json::from_slice(bytes).map_err(|source| TokenizerError::Json { path: path.clone(), source })?;
-        check_character_maps(&parts.normalizer, &path)?;
+        let refused = |reason: String| TokenizerError::Library { path: path.clone(), reason };
+        let Parts { normalizer, pre_tokenizer, post_processor, decoder } = &parts;
+        Steps { normalizer, pre_tokenizer, post_processor, decoder }.check().map_err(refused)?;
+        check_merges(bytes).map_err(refused)?;
 
-        let refused = |error: tokenizers::Error| TokenizerError::Library { path: path.clone(), reason: error.to_string() };
-        let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(refused)?;
-        // A file may say how batches were padded and cut when it was saved; neither belongs to the text.
-        tokenizer.with_padding(None).with_truncation(None).map_err(refused)?;
-        let tokens = tokenizer.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
+        let opened = guarded(|| {
+            let mut tokenizer = Tokenizer::from_bytes(bytes)?;
+            // A file may say how batches were padded and cut when it was saved; neither belongs to the text.
+            tokenizer.with_padding(None).with_truncation(None)?;
+            let tokens = tokenizer.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
+            Ok((tokenizer, tokens))
+        });
+        let (tokenizer, tokens) = opened.map_err(refused)?;
         Ok(Self { space_mark: space_mark(&parts.decoder), path, tokenizer, tokens })
     }
 
@@ -97,14 +128,14 @@ impl Library {
 
     fn encode_with(&self, text: &str, adds_special_tokens: bool) -> Result<Encoded, TokenizerError> {
         let words = Words::of(text);
-        let encoding = self.tokenizer.encode(text, adds_special_tokens).map_err(|error| self.failed(&error))?;
+        let encoding = guarded(|| self.tokenizer.encode(text, adds_special_tokens)).map_err(|reason| self.failed(reason))?;
         let is_added = encoding.get_special_tokens_mask();
         let words = encoding.get_offsets().iter().zip(is_added).map(|(&(begin, _), &added)| words.at(begin).filter(|_| added == 0));
         Ok(Encoded { ids: encoding.get_ids().to_vec(), tokens: encoding.get_tokens().to_vec(), words: words.collect() })
     }
 
     pub(super) fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
-        self.tokenizer.decode(ids, true).map_err(|error| self.failed(&error))
+        guarded(|| self.tokenizer.decode(ids, true)).map_err(|reason| self.failed(reason))
     }
 
     pub(super) fn token(&self, id: u32) -> Option<&str> {
@@ -122,30 +153,36 @@ impl Library {
         Some(ids.iter().map(|&id| self.token(id).filter(is_text).map(|token| counter.word_of(token))).collect())
     }
 
-    fn failed(&self, error: &tokenizers::Error) -> TokenizerError {
-        TokenizerError::Failed { path: self.path.clone(), reason: error.to_string() }
+    fn failed(&self, reason: String) -> TokenizerError {
+        TokenizerError::Failed { path: self.path.clone(), reason }
     }
 }
 
-/// The library takes maps of characters as they are, and panics over broken ones when it meets them in use.
-fn check_character_maps(normalizer: &Value, path: &Path) -> Result<(), TokenizerError> {
-    let mut open = vec![normalizer];
-    while let Some(part) = open.pop() {
-        match part {
-            Value::Array(parts) => open.extend(parts),
-            Value::Object(fields) => {
-                open.extend(fields.values().filter(|value| !value.is_string()));
-                if let Some(Value::String(encoded)) = fields.get("precompiled_charsmap") {
-                    let refused = |reason: String| TokenizerError::Library { path: path.to_owned(), reason };
-                    let bytes =
-                        STANDARD.decode(encoded).map_err(|error| refused(format!("its precompiled_charsmap is no base64: {error}")))?;
-                    CharacterMap::read(&bytes).map_err(|error| refused(error.to_string()))?;
-                }
-            }
-            _ => {}
+/// What the library answers. Where it panics, the file asks for what cannot be done: that is an answer too, and not the end of the program.
+fn guarded<T>(question: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, String> {
+    // What a panic may have left half done is a cache of the library's, whose locks then panic again and end up here.
+    match catch_unwind(AssertUnwindSafe(question)) {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(panic) => {
+            let words = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!("the library that wrote it gives up over one of its settings ({})", words.unwrap_or("it does not say which")))
         }
     }
-    Ok(())
+}
+
+/// The library cuts as many bytes as the prefix has off the second part of every merge, whatever they are, and takes the rest for text.
+fn check_merges(bytes: &[u8]) -> Result<(), String> {
+    let Ok(Of { model: WithPrefix { continuing_subword_prefix: Some(prefix) } }) = serde_json::from_slice(bytes) else { return Ok(()) };
+    // Of other models the library reads no merges.
+    let Ok(Of { model: WithMerges { merges } }) = serde_json::from_slice(bytes) else { return Ok(()) };
+    let second = |merge: &Value| match merge {
+        Value::String(both) => both.split_once(' ').map(|(_, second)| second.to_owned()),
+        both => both.get(1)?.as_str().map(str::to_owned),
+    };
+    match merges.iter().filter_map(second).find(|second| !second.starts_with(&prefix)) {
+        Some(second) => Err(format!("`merges` of its model put on `{second}`, which lacks the prefix `{prefix}`")),
+        None => Ok(()),
+    }
 }
 
 /// `Ġ` of byte-level tokenizers, `▁` of those that follow SentencePiece.

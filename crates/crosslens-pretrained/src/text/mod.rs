@@ -14,6 +14,7 @@ mod pieces;
 mod sentencepiece;
 mod settings;
 mod special;
+mod steps;
 mod t5;
 mod vocabulary;
 mod word_pieces;

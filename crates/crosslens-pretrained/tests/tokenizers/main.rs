@@ -5,6 +5,7 @@ mod broken_models;
 mod broken_tokenizers;
 mod byte_level;
 mod fixtures;
+mod hostile_libraries;
 mod library;
 mod marian_and_t5;
 mod never_panics;

@@ -9,6 +9,9 @@
 //! bit 8 whether a key ends there, bits 10–30 the offset to its children, in units of 256 if bit 9 is set. The child of node `n` along
 //! byte `b` is unit `n ^ offset(n) ^ b`; the value of a key that ends at `n` is unit `n ^ offset(n)`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::error::ModelError;
 
 /// No map is larger: those of SentencePiece itself have less than half a megabyte.
@@ -61,6 +64,12 @@ impl CharacterMap {
         Ok(map)
     }
 
+    /// As `tokenizer.json` has it.
+    pub(crate) fn from_base64(encoded: &str) -> Result<Self, String> {
+        let bytes = STANDARD.decode(encoded).map_err(|error| format!("its precompiled_charsmap is no base64: {error}"))?;
+        Self::read(&bytes).map_err(|error| error.to_string())
+    }
+
     /// Follows every path there is. Each node is looked at once, so that circles end too.
     fn check(&self) -> Result<(), ModelError> {
         let outside = || broken("points outside itself");
@@ -88,6 +97,11 @@ impl CharacterMap {
             );
         }
         Ok(())
+    }
+
+    /// Bytes of its longest replacement.
+    pub(crate) fn longest_replacement(&self) -> usize {
+        self.texts.split('\0').map(str::len).max().unwrap_or(0)
     }
 
     fn replacement(&self, value: u32) -> Option<&str> {
