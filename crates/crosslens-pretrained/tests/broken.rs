@@ -653,6 +653,39 @@ fn logits_of_a_long_target_are_never_there_as_a_whole() {
     assert!(answers[0].loss.is_finite());
 }
 
+/// Eight million words of half precision are 256 MB, a hole in the file that takes no room on the disk: opening and asking the model holds
+/// none of them but those that are asked for.
+#[test]
+fn a_table_of_words_stays_in_its_file() {
+    const MANY_WORDS: usize = 1 << 23;
+    let folder = Folder::of("t5");
+    let width = std::cell::Cell::new(0);
+    folder.change(|tensors| width.set(take(tensors, WORDS).shape[1]));
+    let mut n_bytes = 0;
+    folder.change_header(|header| {
+        let ends = header.as_object().expect("tensors").values().filter_map(|tensor| tensor["data_offsets"][1].as_u64());
+        let end = ends.max().expect("tensors");
+        n_bytes = (2 * MANY_WORDS * width.get()) as u64;
+        header[WORDS] = json!({ "dtype": "F16", "shape": [MANY_WORDS, width.get()], "data_offsets": [end, end + n_bytes] });
+    });
+    let file = std::fs::OpenOptions::new().write(true).open(folder.path("model.safetensors")).expect("the file");
+    file.set_len(file.metadata().expect("a size").len() + n_bytes).expect("a hole");
+    folder.set("config.json", &json!({ "vocab_size": MANY_WORDS }));
+
+    let pair = Pair::new(vec![MANY_WORDS as Token - 1, 5], vec![7, MANY_WORDS as Token - 2]);
+    let ((recorded, largest), most) = most_held(|| {
+        largest_of(|| {
+            let model = Arc::new(Model::open(folder.0.path()).expect("a model of many words"));
+            // Attention alone: what a model answers is read out with the whole table.
+            let wanted = Wanted { kinds: vec![SiteKind::Cross], states: false, answers: false };
+            let subject = Subject::new(model, TokenNames::default(), wanted, 1).expect("a subject");
+            subject.record(std::slice::from_ref(&pair), Fed::Target).expect("attention")
+        })
+    });
+    assert_eq!(recorded.len(), 1);
+    assert!(largest < SMALL && most < FEW, "{largest} bytes at once, {most} altogether, of {n_bytes}");
+}
+
 #[test]
 fn configuration_that_is_not_json() {
     let folder = Folder::of("t5");

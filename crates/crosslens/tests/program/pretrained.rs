@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::common::{assert_alike, crosslens, explain, run, seen, succeed, train};
+use super::common::{assert_alike, crosslens, explain, run, seen, shown, succeed, train};
 use super::numbered::{T5, TOKENS, folder, tokenizer, words};
 use super::serve::Serving;
 use serde_json::{Map, Value, json};
@@ -916,6 +916,61 @@ fn a_tokenizer_that_is_not_the_models_is_named() {
     let refused = seen(folder, &["translate", "t5", "w64 w5"]);
     assert!(refused.contains("exit 1") && refused.contains("token 64 of the source is not among the model's 64"), "{refused}");
     assert!(refused.contains("the tokenizer beside the model has more tokens than it"), "{refused}");
+}
+
+/// Settings that the library would panic over are named; where it panics all the same, so is the file.
+#[test]
+fn a_tokenizer_that_breaks_its_library_is_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    let refused = |part: &str, setting: Value| {
+        let mut broken = tokenizer();
+        broken[part] = setting;
+        std::fs::write(folder.join("t5/tokenizer.json"), broken.to_string()).expect("a tokenizer");
+        let refused = seen(folder, &["translate", "t5", "w5 w6"]);
+        assert!(refused.starts_with("exit 1") && refused.contains("t5/tokenizer.json"), "{refused}");
+        refused
+    };
+    let named = refused("pre_tokenizer", json!({ "type": "FixedLength", "length": 0 }));
+    assert!(named.contains("`length` of its pre_tokenizer FixedLength is 0") && !named.contains("panicked"), "{named}");
+    let nothing = json!({ "type": "Replace", "pattern": { "Regex": "." }, "content": "" });
+    let strip = json!({ "type": "Strip", "content": "w", "start": 0, "stop": 1 });
+    let caught = refused("decoder", json!({ "type": "Sequence", "decoders": [nothing, strip] }));
+    assert!(caught.contains("the library that wrote it gives up over one of its settings"), "{caught}");
+}
+
+/// The golden BART has learned 40 positions, which its config.json names.
+#[test]
+fn a_text_longer_than_the_learned_positions_is_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("bart")).expect("a folder");
+    for file in ["config.json", "generation_config.json", "model.safetensors"] {
+        std::fs::copy(Path::new(T5).with_file_name("bart").join(file), folder.join("bart").join(file)).expect("a copy");
+    }
+    std::fs::write(folder.join("bart/tokenizer.json"), tokenizer().to_string()).expect("a tokenizer");
+    // With the end of the text, as many as there are positions, and one more.
+    let (fits, long) = (words(1, 39), words(1, 40));
+    succeed(folder, &["translate", "bart", &fits, "--max-tokens", "4"]);
+    let limit = "the source has 41 tokens; the model takes 40 at most";
+    let alone = seen(folder, &["translate", "bart", &long]);
+    assert!(alone.starts_with("exit 1") && alone.contains(limit), "{alone}");
+    let mut command = crosslens(folder, &["translate", "bart", "--max-tokens", "4"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    child.stdin.take().expect("an input").write_all(format!("{fits}\n{long}\n{fits}\n").as_bytes()).expect("read");
+    let among = shown(&child.wait_with_output().expect("it ends"));
+    assert!(among.starts_with("exit 1") && among.contains(&format!("`standard input, line 2`: {limit}")), "{among}");
+
+    std::fs::write(folder.join("source.tsv"), format!("w5\tw6\n{long}\tw7\n")).expect("a corpus");
+    // A target is fed behind the token that begins it.
+    std::fs::write(folder.join("target.tsv"), format!("w5\tw6\nw7\t{long}\n")).expect("a corpus");
+    for (corpus, limit) in [("source.tsv", limit.to_owned()), ("target.tsv", limit.replace("source", "target"))] {
+        for (command, rest) in [("record", &["--out", "recording"][..]), ("explain", &["--json"]), ("heads", &[])] {
+            let refused = seen(folder, &[&[command, "bart", "--corpus", corpus], rest].concat());
+            let named = format!("`{corpus}`, line 2: {limit}");
+            assert!(refused.starts_with("exit 1") && refused.contains(&named), "{command}: {refused}");
+        }
+    }
 }
 
 /// A pipe has no end: it must not be waited for.
