@@ -106,7 +106,7 @@ impl Side {
                 special.insert(id, AddedToken { content: token.to_owned(), lstrip: false, rstrip: false, special: true });
             }
         }
-        special.extend(settings.added_tokens_decoder.clone());
+        special.extend(settings.added());
         Ok(Self { model: open_model(&folder.join(model))?, vocabulary, special: Special::new(special), unknown, end })
     }
 

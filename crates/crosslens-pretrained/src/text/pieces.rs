@@ -112,7 +112,7 @@ impl Pieces {
             let languages = kind.language_tokens(settings);
             languages.into_iter().chain(mask).zip(first_language..).for_each(|(token, id)| gathered.add(id, &token));
         }
-        gathered.0.extend(settings.added_tokens_decoder.clone());
+        gathered.0.extend(settings.added());
         let languages = gathered.0.iter().filter(|(_, token)| kind.is_language(&token.content));
         let languages = languages.map(|(&id, token)| (token.content.clone(), id)).collect();
         let languages = Languages::new(folder, kind, settings, languages, (settings.end().to_owned(), end));

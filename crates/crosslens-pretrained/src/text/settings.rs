@@ -13,6 +13,9 @@ pub(super) const FILE: &str = "tokenizer_config.json";
 /// Where older folders keep additional special tokens.
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 
+/// Where folders that transformers saved before 4.34 keep tokens that were added: their ids by their texts.
+const ADDED_TOKENS: &str = "added_tokens.json";
+
 /// The one field of that file that is needed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -46,6 +49,9 @@ pub(super) struct Settings {
     pub(super) pad_token: Option<Token>,
     /// Tokens found in text before anything else, by their ids.
     pub(super) added_tokens_decoder: BTreeMap<u32, AddedToken>,
+    /// The same from a file of their own, which counts where the configuration has none; they come after everything else.
+    #[serde(skip)]
+    beside: BTreeMap<u32, AddedToken>,
 }
 
 /// A token, as its text or as an object with its text.
@@ -86,7 +92,21 @@ impl Settings {
             let map: SpecialTokens = files::json_if_there(&folder.join(SPECIAL_TOKENS))?.unwrap_or_default();
             settings.additional_special_tokens = map.additional_special_tokens;
         }
+        if settings.added_tokens_decoder.is_empty() {
+            let beside: BTreeMap<String, u32> = files::json_if_there(&folder.join(ADDED_TOKENS))?.unwrap_or_default();
+            let token = |(content, id): (String, u32)| {
+                let special =
+                    settings.additional().chain([settings.unknown(), settings.end(), settings.padding()]).any(|token| token == content);
+                (id, AddedToken { content, lstrip: false, rstrip: false, special })
+            };
+            settings.beside = beside.into_iter().map(token).collect();
+        }
         Ok(settings)
+    }
+
+    /// The tokens that were added, whichever file has them.
+    pub(super) fn added(&self) -> impl Iterator<Item = (u32, AddedToken)> {
+        self.added_tokens_decoder.iter().chain(&self.beside).map(|(&id, token)| (id, token.clone()))
     }
 
     /// Special tokens beyond those that have a name, such as languages, in their order.

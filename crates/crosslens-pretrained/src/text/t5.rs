@@ -2,7 +2,8 @@
 //!
 //! Follows the tokenizer with which T5 was published in transformers, `T5Tokenizer` on SentencePiece: special tokens are found
 //! first, sentinels with the spaces around them; `</s>` ends both sides. With `p` pieces and `e` sentinels, `<extra_id_i>` has the id
-//! `p + e − 1 − i`: they count from the end.
+//! `p + e − 1 − i`: they count from the end. What `legacy` of `tokenizer_config.json` says is not asked, as `T5Tokenizer` of transformers
+//! 5.22.2 does not ask it: text behind a special token begins with a mark of spaces either way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,7 +60,7 @@ impl T5 {
             let content = format!("<extra_id_{}>", n_sentinels as u32 - 1 - sentinel);
             (first + sentinel, AddedToken { content, lstrip: true, rstrip: true, special: true })
         }));
-        special.extend(settings.added_tokens_decoder);
+        special.extend(settings.added());
         Ok(Some(Self { model, special: Special::new(special), end }))
     }
 

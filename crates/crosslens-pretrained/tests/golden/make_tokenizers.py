@@ -30,6 +30,10 @@ the same bytes, but for unigram-suffix.model.gz, which came out in two ways in t
                          (PegasusTokenizer, MBartTokenizer, …), to which every token is shown. A target is what the decoder writes:
                          of mBART without the language, from which its decoder starts, of the others with the language first
   m2m100.json.gz, m2m100-wmt21.json.gz      the same by M2M100Tokenizer itself
+  added-marian.json.gz, added-t5.json.gz, added-m2m100.json.gz    {"kind", "files", "languages", "cases"}: folders as transformers
+                         before 4.34 saved them after tokens were added: files beside those of the case "kind", among them
+                         added_tokens.json; opened by from_pretrained of MarianTokenizer, of the class that is made for SentencePiece
+                         models and of M2M100Tokenizer. Cases as of marian.json.gz
   t5-tokenizer.json.gz, bart-tokenizer.json.gz, nllb-tokenizer.json.gz    {"rule", "tokenizer", "cases"}: a tokenizer.json
                          (in which the map of characters is the name of its rule) and cases [ids, decoded]: of every line, for T5 of
                          the texts of t5.json.gz
@@ -534,6 +538,53 @@ def m2m100_case(models, lines, name):
     return {"model": model, "files": files, "languages": languages, "cases": cases}
 
 
+class T5Pieces(SentencePieceBackend):
+    """T5's, from a folder. T5Tokenizer itself is built on the library of tokenizers, which normalises odd text in other ways."""
+
+    vocab_files_names = {"vocab_file": "spiece.model"}
+
+
+def added_case(models, lines, name):
+    """A folder without added_tokens_decoder in tokenizer_config.json, whose added tokens stand in a file of their own."""
+    kind = name.removeprefix("added-")
+    special = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        if kind == "marian":
+            content = marian_case(models, lines, separate=False)
+            for side in ["source", "target"]:
+                (folder / f"{side}.spm").write_bytes(models[content[f"{side}_model"]][1])
+            (folder / "vocab.json").write_text(json.dumps(content["vocab"]), encoding="utf-8")
+            config, first, opener = content["config"], len(content["vocab"]), MarianTokenizer
+        elif kind == "t5":
+            model = models["unigram-nmt_nfkc"][1]
+            (folder / "spiece.model").write_bytes(model)
+            config, first, opener = {"extra_ids": 0} | special, load(model).get_piece_size(), T5Pieces
+        else:
+            content = m2m100_case(models, lines, kind)
+            (folder / "sentencepiece.bpe.model").write_bytes(models[content["model"]][1])
+            (folder / "vocab.json").write_text(json.dumps(content["files"]["vocab.json"]), encoding="utf-8")
+            codes = [f"__{code}__" for code in sys.modules[M2M100Tokenizer.__module__].FAIRSEQ_LANGUAGE_CODES["m2m100"]]
+            config = content["files"]["tokenizer_config.json"] | {"src_lang": "fr", "tgt_lang": "zu"}
+            first, opener = len(content["files"]["vocab.json"]) + len(codes) + config["num_madeup_words"], M2M100Tokenizer
+        added = {"[NEW]": first, "<new2>": first + 1, "bare": first + 2}
+        named = [*(codes if kind == "m2m100" else []), "<new2>"]
+        files = {"tokenizer_config.json": config, "special_tokens_map.json": {"additional_special_tokens": named}, "added_tokens.json": added}
+        for file, content in files.items():
+            (folder / file).write_text(json.dumps(content), encoding="utf-8")
+        tokenizer = opener.from_pretrained(folder)
+        cases = []
+        chooser = random.Random(SEED)
+        for line in lines[:N_FAMILY_LINES]:
+            token = chooser.choice(["", " [NEW] ", "[NEW]", " <new2> ", "<new2>", " bare ", "BARE", "[new]"])
+            text = chooser.choice([token + line, line + token, line.replace(" ", token, 1), token + line + token])
+            end = [1] if kind == "t5" else []
+            source, target = tokenizer(text)["input_ids"] + end, tokenizer(text_target=text)["input_ids"] + end
+            cases.append([text, source, target, tokenizer.decode(target, skip_special_tokens=True)])
+    return {"kind": kind, "files": files, "languages": ["fr", "zu"] if kind == "m2m100" else None, "cases": cases}
+
+
+ADDED = ["added-marian", "added-t5", "added-m2m100"]
 FAMILY = ["pegasus", "mbart", "mbart50", "nllb", "nllb-legacy", "xlm-roberta"]
 M2M100 = ["m2m100", "m2m100-wmt21"]
 
@@ -551,7 +602,7 @@ def write(name, content):
 def main(names):
     lines, training = encoded_lines(), training_lines()
     if names:
-        assert set(names) <= {*FAMILY, *M2M100}, "of the others all are made together"
+        assert set(names) <= {*FAMILY, *M2M100, *ADDED}, "of the others all are made together"
         trained = all_models(training, ["unigram-nmt_nfkc", "unigram-nfkc_cf", "bpe-nmt_nfkc"])
         families(trained, lines, names)
         return
@@ -574,7 +625,7 @@ def main(names):
     write("t5-tokenizer.json.gz", t5_library(trained, maps, t5_lines(lines)))
     write("bart-tokenizer.json.gz", bart_library(training, lines))
     write("nllb-tokenizer.json.gz", nllb_library(maps, training, lines))
-    families(trained, lines, FAMILY + M2M100)
+    families(trained, lines, FAMILY + M2M100 + ADDED)
     names = ["sentencepiece", "tokenizers", "transformers"]
     versions = {"python": platform.python_version(), "seed": SEED} | {name: version(name) for name in names}
     (HERE / "versions.json").write_text(json.dumps(versions, indent=2) + "\n")
@@ -582,7 +633,8 @@ def main(names):
 
 def families(trained, lines, names):
     for name in names:
-        write(name + ".json.gz", family_case(trained, lines, name) if name in FAMILY else m2m100_case(trained, lines, name))
+        case = family_case if name in FAMILY else m2m100_case if name in M2M100 else added_case
+        write(name + ".json.gz", case(trained, lines, name))
 
 
 if __name__ == "__main__":

@@ -202,6 +202,19 @@ pub(crate) fn speaking(name: &str) -> TextTokenizer {
     tokenizer
 }
 
+/// A folder of a kind whose added tokens stand in a file of their own, and its tokenizer's golden cases.
+pub(crate) fn with_added_tokens(kind: &str) -> (Folder, BothSides) {
+    let about: Value = golden_json(&format!("added-{kind}"));
+    let folder = match kind {
+        "marian" => marian("marian"),
+        "t5" => t5(),
+        other => relative(other),
+    };
+    let files = about["files"].as_object().expect("files");
+    let folder = files.iter().fold(folder, |folder, (name, content)| folder.with(name, content.to_string()));
+    (folder, serde_json::from_value(about).expect("cases"))
+}
+
 /// A folder with a golden `tokenizer.json`.
 pub(crate) fn library(name: &str) -> Folder {
     Folder::new().with("tokenizer.json", library_file(name))

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::fixtures::{BothSides, Folder, golden_json, marian, model_bytes, none_of, t5};
+use serde_json::json;
+
+use crate::fixtures::{BothSides, Folder, golden_json, marian, model_bytes, none_of, t5, with_added_tokens};
 
 #[derive(Deserialize)]
 pub(crate) struct T5 {
@@ -33,6 +35,30 @@ fn t5_is_encoded_as_transformers_does() {
         }
     }
     none_of("t5", golden.cases.len(), &differences);
+}
+
+/// As transformers saved tokens that were added before 4.34.
+#[test]
+fn added_tokens_of_older_folders_are_found() {
+    for kind in ["marian", "t5", "m2m100"] {
+        let (folder, golden) = with_added_tokens(kind);
+        let mut tokenizer = folder.tokenizer();
+        if kind == "m2m100" {
+            tokenizer.choose_languages("fr", "zu").expect("known languages");
+        }
+        golden.holds(kind, &tokenizer);
+    }
+}
+
+/// Newer folders list them in their configuration, and what else lies about says nothing.
+#[test]
+fn added_tokens_of_the_configuration_come_first() {
+    let (folder, _) = with_added_tokens("t5");
+    let config = json!({ "extra_ids": 0, "added_tokens_decoder": { "600": { "content": "[OTHER]", "special": false } } });
+    let tokenizer = folder.with("tokenizer_config.json", config.to_string()).tokenizer();
+    let finds = |text: &str| tokenizer.encode_source(text).expect("ids").ids.contains(&600);
+    assert!(finds("a [OTHER]") && !finds("a [NEW]"));
+    t5().with("added_tokens.json", "{\"[NEW]\": -1}").refused("added_tokens.json", &["line 1"]);
 }
 
 #[test]
