@@ -1,7 +1,7 @@
 //! `tokenizer.json`, opened by the `tokenizers` library, which wrote it.
 //!
-//! The library trusts its files. What would make it run out of memory is looked at before; where it panics all the same, that is an error of
-//! the file.
+//! The library trusts its files. What would make it run out of memory is looked at before; where it panics all the same, that is an error
+//! of the file.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -177,7 +177,9 @@ fn any_field_can_be_anything() {
     });
     let changes = proptest::collection::vec((any::<Index>(), any::<Index>()), 1..4);
     let texts = prop_oneof!["[a-z▁é ]{0,20}", any::<String>()];
-    proptest!(ProptestConfig::with_cases(128), |(which in 0..LIBRARY.len(), changes in changes, text in texts, ids in proptest::collection::vec(0..400_u32, 0..9))| {
+    let ids = proptest::collection::vec(0..400_u32, 0..9);
+    let config = ProptestConfig::with_cases(128);
+    proptest!(config, |(which in 0..LIBRARY.len(), changes in changes, text in texts, ids in ids)| {
         let (mut content, found) = wholes[which].clone();
         for (place, value) in changes {
             if let Some(part) = content.pointer_mut(&found[place.index(found.len())]) {
