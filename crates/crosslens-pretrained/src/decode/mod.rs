@@ -125,7 +125,7 @@ impl TakenIn<'_> {
         let room = match most.checked_sub(n_given) {
             _ if !how.rules.prefix_counts => most,
             Some(room) if room > 0 => room,
-            _ => return Err(PretrainedError::TooLong { side: "beginning", found: n_given, most: most - 1 }),
+            _ => return Err(PretrainedError::TooLong { side: "beginning", found: n_given, most: most.saturating_sub(1) }),
         };
         // The last token written is never read.
         let n_tokens = room.min((positions + 1).saturating_sub(start.len()).max(1));

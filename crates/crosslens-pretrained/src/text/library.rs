@@ -172,9 +172,11 @@ fn guarded<T>(question: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, Str
 
 /// The library cuts as many bytes as the prefix has off the second part of every merge, whatever they are, and takes the rest for text.
 fn check_merges(bytes: &[u8]) -> Result<(), String> {
-    let Ok(Of { model: WithPrefix { continuing_subword_prefix: Some(prefix) } }) = serde_json::from_slice(bytes) else { return Ok(()) };
-    // Of other models the library reads no merges.
-    let Ok(Of { model: WithMerges { merges } }) = serde_json::from_slice(bytes) else { return Ok(()) };
+    // Of a field that is there twice the library takes the last; here it is refused, and so is what is of another kind.
+    let unread = |error: serde_json::Error| format!("its model: {error}");
+    let Of { model: WithPrefix { continuing_subword_prefix } } = serde_json::from_slice(bytes).map_err(unread)?;
+    let Some(prefix) = continuing_subword_prefix else { return Ok(()) };
+    let Of { model: WithMerges { merges } } = serde_json::from_slice(bytes).map_err(unread)?;
     let second = |merge: &Value| match merge {
         Value::String(both) => both.split_once(' ').map(|(_, second)| second.to_owned()),
         both => both.get(1)?.as_str().map(str::to_owned),

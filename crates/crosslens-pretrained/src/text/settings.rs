@@ -1,6 +1,6 @@
 //! What `tokenizer_config.json` says, as far as tokenizers made of SentencePiece models need it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -47,6 +47,10 @@ pub(super) struct Settings {
     pub(super) unk_token: Option<Token>,
     pub(super) eos_token: Option<Token>,
     pub(super) pad_token: Option<Token>,
+    bos_token: Option<Token>,
+    sep_token: Option<Token>,
+    cls_token: Option<Token>,
+    mask_token: Option<Token>,
     /// Tokens found in text before anything else, by their ids.
     pub(super) added_tokens_decoder: BTreeMap<u32, AddedToken>,
     /// The same from a file of their own, which counts where the configuration has none; they come after everything else.
@@ -94,12 +98,13 @@ impl Settings {
         }
         if settings.added_tokens_decoder.is_empty() {
             let beside: BTreeMap<String, u32> = files::json_if_there(&folder.join(ADDED_TOKENS))?.unwrap_or_default();
+            let special = settings.special();
             let token = |(content, id): (String, u32)| {
-                let special =
-                    settings.additional().chain([settings.unknown(), settings.end(), settings.padding()]).any(|token| token == content);
+                let special = special.contains(&content[..]);
                 (id, AddedToken { content, lstrip: false, rstrip: false, special })
             };
-            settings.beside = beside.into_iter().map(token).collect();
+            let beside = beside.into_iter().map(token).collect();
+            settings.beside = beside;
         }
         Ok(settings)
     }
@@ -112,6 +117,13 @@ impl Settings {
     /// Special tokens beyond those that have a name, such as languages, in their order.
     pub(super) fn additional(&self) -> impl Iterator<Item = &str> {
         self.additional_special_tokens.iter().flatten().map(Token::text)
+    }
+
+    /// All special tokens that have a name, by the files or by default, and those beyond.
+    fn special(&self) -> HashSet<&str> {
+        let named = [&self.bos_token, &self.sep_token, &self.cls_token, &self.mask_token];
+        let named = named.into_iter().flatten().map(Token::text).chain(["<s>", "<mask>"]);
+        self.additional().chain(named).chain([self.unknown(), self.end(), self.padding()]).collect()
     }
 
     /// Whether this is one of the special tokens that the files name.
@@ -129,5 +141,23 @@ impl Settings {
 
     pub(super) fn padding(&self) -> &str {
         self.pad_token.as_ref().map_or("<pad>", Token::text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What decoding leaves out, whichever file names it; `<mask>` is named by none.
+    #[test]
+    fn special_tokens_of_a_file_beside_are_those_that_have_a_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
+        write(FILE, r#"{ "sep_token": "<sep>", "cls_token": { "content": "<cls>" } }"#);
+        write(SPECIAL_TOKENS, r#"{ "additional_special_tokens": ["<one>"] }"#);
+        write(ADDED_TOKENS, r#"{ "<sep>": 5, "<cls>": 6, "<one>": 7, "<mask>": 8, "</s>": 9, "word": 10 }"#);
+        let settings = Settings::open(folder.path()).expect("settings");
+        let special: Vec<u32> = settings.added().filter(|(_, token)| token.special).map(|(id, _)| id).collect();
+        assert_eq!((special, settings.added().count()), (vec![5, 6, 7, 8, 9], 6));
     }
 }

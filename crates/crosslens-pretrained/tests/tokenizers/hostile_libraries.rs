@@ -97,6 +97,27 @@ fn settings_that_the_library_panics_over() {
     }
 }
 
+/// The library takes the last of two, so that what is looked at must not be the first.
+#[test]
+fn fields_that_stand_twice_are_refused() {
+    let mut content = golden("bart-tokenizer");
+    content["model"]["continuing_subword_prefix"] = json!("é");
+    let merges = content["model"]["merges"].take();
+    content["model"]["merges"] = json!([]);
+    let (text, broken) = (content.to_string(), r#"[["a", "bé"]]"#);
+    let model = json!({ "type": "BPE", "continuing_subword_prefix": null, "vocab": content["model"]["vocab"], "merges": merges });
+    let twice = [
+        format!(r#"{},"model":{model}}}"#, &text[..text.len() - 1]),
+        text.replacen(r#""merges":[]"#, &format!(r#""merges":[],"merges":{broken}"#), 1),
+        text.replacen(r#""continuing_subword_prefix":"é""#, r#""continuing_subword_prefix":null,"continuing_subword_prefix":"é""#, 1),
+    ];
+    for text in twice {
+        assert!(text.len() > content.to_string().len(), "a field stands twice");
+        let error = chain(&used(&Folder::new().with("tokenizer.json", text), "bare", &[5]).expect_err("two of a field"));
+        assert!(error.contains("tokenizer.json") && error.contains("duplicate field"), "{error}");
+    }
+}
+
 /// They belong to batches, and are not asked.
 #[test]
 fn padding_and_cutting_without_measure_do_nothing() {
