@@ -25,7 +25,7 @@ pub struct AlignOptions {
     pub heads: AlignHeads,
     /// Which row belongs to a target token.
     pub row: Row,
-    /// Links every source word with this much weight or more; without, each target word with the source word of most weight.
+    /// Links every source word with more weight than this; without, each target word with the source word of most weight.
     pub threshold: Option<f64>,
     /// Whether the weights between tokens are kept beside the links: of a large corpus they take much memory.
     pub keeps_weights: bool,

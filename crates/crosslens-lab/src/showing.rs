@@ -82,6 +82,20 @@ pub struct ShowOptions {
     pub explain: Options,
 }
 
+impl ShowOptions {
+    /// How a model of another program is explained.
+    pub fn of_imported(&self) -> Options {
+        Options { causal: self.imported.causal, ..self.explain.clone() }
+    }
+
+    /// The same for a corpus: without sums of others one half of it is fitted on and the other explained.
+    #[must_use]
+    pub fn halving(mut self, corpus: &ImportedSentences, given: Option<&[Sums]>) -> Self {
+        self.explain.held_out = ImportedSentences::are_halved(corpus.len(), given);
+        self
+    }
+}
+
 /// What a model that was not trained here is explained with.
 #[derive(Clone, Debug, Default)]
 pub struct ImportedOptions {
@@ -208,7 +222,8 @@ impl Shown {
         let sentences = sentences.ok_or_else(|| ShowError::NoSentences { path: path.to_owned() })?;
         let sums = options.imported.sums(model, path)?;
         told(&sentences);
-        Self::of_imported(model, &sentences, sums.as_deref(), options, progress)?.found_at(path)
+        let options = options.clone().halving(&sentences, sums.as_deref());
+        Self::of_imported(model, &sentences, sums.as_deref(), &options, progress)?.found_at(path)
     }
 
     fn of_report(path: &Path, options: &ShowOptions) -> Result<Self, ShowError> {
@@ -231,8 +246,7 @@ impl Shown {
         Ok(Self { name: String::new(), explained, training: curves(&folder)?, timeline: None })
     }
 
-    /// Explains a model of another program on these sentences, by sums of others if they are given, else by those of one half of them on the
-    /// other.
+    /// Explains a model of another program on these sentences, by sums of others if they are given.
     pub fn of_imported(
         model: &ImportedModel,
         sentences: &ImportedSentences,
@@ -240,9 +254,7 @@ impl Shown {
         options: &ShowOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, ShowError> {
-        let held_out = ImportedSentences::are_halved(sentences.len(), sums);
-        let explain = Options { causal: options.imported.causal, held_out, ..options.explain.clone() };
-        let explained = model.explain(sentences, sums, &explain, None, progress)?;
+        let explained = model.explain(sentences, sums, &options.of_imported(), None, progress)?;
         Ok(Self { name: String::new(), explained, training: Vec::new(), timeline: None })
     }
 

@@ -76,7 +76,7 @@ def test_whisper_s_shares_are_those_of_the_native_loader(tmp_path: Path) -> None
     model, paths, heard = made.listening(tmp_path / "whisper", 4)
     said = ["w1 w2 w3 w4", "w2 w2", "w9 w1 w7", "w5 w4 w3 w2 w1"]
     (tmp_path / "sounds.tsv").write_text("".join(f"{path.name}\t{text}\n" for path, text in zip(paths, said, strict=True)))
-    native = crosslens.load(tmp_path / "whisper").explain(corpus=tmp_path / "sounds.tsv", causal=0, progress=False)
+    native = crosslens.load(tmp_path / "whisper").explain(corpus=tmp_path / "sounds.tsv", held_out=False, causal=0, progress=False)
     words = [native.words(sample) for sample in range(4)]
     assert all(len(found.fed) >= len(text.split()) for found, text in zip(words, said, strict=True))
 

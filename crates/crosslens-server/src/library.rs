@@ -252,8 +252,12 @@ fn imported(
     let sentences = show.imported.sentences(&model, show.n_sentences, n_threads, progress).map_err(ShowError::from)?;
     let given = show.imported.sums(&model, path)?;
     let explain = Options { keep_totals: given.is_none(), ..show.explain.clone() };
+    let show = ShowOptions { explain, ..show.clone() };
     let mut shown = match &sentences {
-        Some(sentences) => Shown::of_imported(&model, sentences, given.as_deref(), &ShowOptions { explain, ..show.clone() }, progress)?,
+        Some(sentences) => {
+            let show = show.halving(sentences, given.as_deref());
+            Shown::of_imported(&model, sentences, given.as_deref(), &show, progress)?
+        }
         None => {
             let explained = Explained::of_no_sentence(model.description(), &no_verdict(given.is_some()));
             Shown { name: String::new(), explained, training: Vec::new(), timeline: None }

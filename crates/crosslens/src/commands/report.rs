@@ -33,7 +33,8 @@ pub(crate) struct Arguments {
     /// Sentences on which every head of a model that was not trained here is checked by running it again; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 200)]
     causal: u64,
-    /// Sentences to explain a run, a recording or a corpus on, the first ones.
+    /// Sentences to explain a run, a recording or a corpus on, the first ones; of a corpus of four or more one half is fitted on and the other
+    /// explained, unless --components gives sums.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     sentences: u64,
     /// Draws the sentences of a run's task.
@@ -143,7 +144,7 @@ fn shown(path: &Path, options: &ShowOptions) -> Result<Shown, Failure> {
     match options.imported.open(path)? {
         Opened::Imported(model) => {
             let mut told = |sentences: &ImportedSentences| {
-                bar.aside(|| state_for_imported(&model, sentences, &options.explain));
+                bar.aside(|| state_for_imported(&model, sentences, &options.of_imported()));
             };
             Ok(Shown::of_imported_at(path, &model, options, &mut told, &mut show)?)
         }

@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
     /// Sentences on which every head of a model that was not trained here is checked by running it again; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 0)]
     causal: u64,
-    /// Sentences that components are fitted on, and a first report is made from.
+    /// Sentences that components are fitted on, and a first report is made from; of a corpus of four or more one half each, unless
+    /// --components gives sums.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     sentences: u64,
     /// Draws the sentences of a run's task.

@@ -231,7 +231,7 @@ fn explain(arguments: &Arguments, model: &ImportedModel, written: &[(String, Vec
     };
     // The corpus is summed as well, and stays in memory beside the texts.
     let all = corpus.iter().cloned().fold(sentences.clone(), ImportedSentences::then);
-    bar.aside(|| state_for_imported(model, &all, &options.explain));
+    bar.aside(|| state_for_imported(model, &all, &options.of_imported()));
     drop(all);
     let sums = match &corpus {
         Some(corpus) => {

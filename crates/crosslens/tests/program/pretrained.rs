@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::common::{assert_alike, crosslens, explain, run, seen, shown, succeed, train};
+use super::common::{assert_alike, crosslens, explain, page_report, run, seen, shown, succeed, train};
 use super::numbered::{T5, TOKENS, folder, tokenizer, words};
 use super::serve::Serving;
 use serde_json::{Map, Value, json};
@@ -572,6 +572,23 @@ fn what_cannot_be_aligned_is_refused() {
     snapshot("align against a device", folder, &["align", "t5", "--corpus", "pairs.tsv", "--gold", "/dev/zero"]);
     snapshot("attend to nothing", folder, &["attend", "t5", "--source", " ", "-o", "x.npz"]);
     snapshot("align with a kind of joining", folder, &["align", "t5", "--corpus", "pairs.tsv", "--reverse", "t5", "--symmetrise", "x"]);
+}
+
+/// A page of what was written has all of it, however much that is; only a corpus is halved.
+#[test]
+fn a_page_of_translations_has_all_of_them() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut command = crosslens(folder, &["translate", "t5", "--max-tokens", "4", "--explain", "page.html"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let texts: String = (0..6).map(|number| words(number, 3) + "\n").collect();
+    child.stdin.take().expect("an input").write_all(texts.as_bytes()).expect("read");
+    assert!(child.wait().expect("it ends").success());
+    let page = page_report(&folder.join("page.html"));
+    assert_eq!((&page["report"]["corpus"]["pairs"], page["samples"].as_array().map(Vec::len)), (&json!(6), Some(6)));
+    succeed(folder, &["report", "t5", "--corpus", "pairs.tsv", "--causal", "0"]);
+    let halved = &page_report(&folder.join("report.html"))["report"]["corpus"];
+    assert_eq!((&halved["pairs"], &halved["fitted_pairs"], &halved["held_out"]), (&json!(15), &json!(15), &json!(true)));
 }
 
 /// Kind and place, four shares, entropy, agreement, three effects: numbers as a line of the table has them, the interval left out.
