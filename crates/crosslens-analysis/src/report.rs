@@ -75,7 +75,8 @@ pub struct CorpusReport {
     /// What stands for tokens of the source, where that is sounds or pictures, which have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codes: Option<CodesReport>,
-    /// What to bear in mind with these numbers, in words: a sound that breaks off, a sentence explained alone, accuracy of a part, parts put together.
+    /// What to bear in mind with these numbers, in words: a sound that breaks off, a sentence explained alone, accuracy of a part, parts put
+    /// together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -1,5 +1,6 @@
 //! Explains a model's attention over a corpus: components, then terms and shares, then the causal checks.
 
+mod answered;
 mod batch;
 mod bootstrap;
 mod causal;

@@ -161,8 +161,8 @@ pub(crate) fn explained(
             let explained = model.explain(&sentences, None, options, None, &mut show)?;
             drop(bar);
             // Of the files it was said before.
-            let found = &explained.report.corpus.warnings[sentences.warnings().len()..];
-            found.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+            let found = explained.report.corpus.warnings.iter().skip(sentences.warnings().len());
+            found.for_each(|warning| output::note(&format!("warning: {warning}")));
             Ok((explained, memory))
         }
         Opened::Model(model) => {
